@@ -164,7 +164,11 @@ def path_form_fault(
         if count > limit:
             counted = what.format(count, limit)
             beside = f" with {suffix}, for files beside it" if suffix else ""
-            return f"it has {counted}{beside}; choose a shorter one"
+            is_socket = bytes_max == SOCKET_PATH_BYTES_MAX
+            setting = " with MNEMOSYNE_SOCKET or `mnem config set socket PATH`"
+            return (
+                f"it has {counted}{beside}; choose a shorter one{setting * is_socket}"
+            )
     return ""
 
 

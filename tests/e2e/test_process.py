@@ -210,7 +210,12 @@ def test_a_mistake_in_the_settings_names_its_place(tmp_path: Path) -> None:
         ("database", "~no/x", EXIT_CONFIG, "~no"),
         ("config", "deep.yaml", EXIT_CONFIG, "/deep.yaml"),
         ("socket", "diary", EXIT_FAILED, "not a socket"),
-        ("socket", "x" * 120, EXIT_FAILED, "107 fit; choose a shorter one"),
+        (
+            "socket",
+            "x" * 120,
+            EXIT_FAILED,
+            "fit; choose a shorter one with MNEMOSYNE_SOCKET",
+        ),
         ("socket", "linked", EXIT_FAILED, "no socket can be made"),
     ],
 )
