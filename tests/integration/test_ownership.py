@@ -13,6 +13,7 @@ from mnemosyned.errors import DatabaseInUse, StorageFailed
 from mnemosyned.storage.sqlite.ownership import (
     DatabaseProcess,
     database_owner,
+    lock_database,
     own_database,
 )
 from mnemosyned.storage.sqlite.schema import APPLICATION_ID
@@ -33,6 +34,13 @@ def test_a_file_has_one_owner_that_is_known_by_its_process_and_socket(
             own_database(database),
         ):
             pass
+
+
+def test_a_process_that_only_locks_the_database_is_known(database: Path) -> None:
+    with lock_database(database):
+        assert database_owner(database) == DatabaseProcess(os.getpid(), None)
+
+    assert database_owner(database) is None
 
 
 def test_a_stale_owner_in_the_lock_file_is_ignored(database: Path) -> None:

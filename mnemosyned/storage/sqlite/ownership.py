@@ -409,29 +409,20 @@ def own_database(
     `socket` is the address of this process, which the lock file names for others. Raises
     `DatabaseInUse`, `StorageFailed` and OSError.
     """
-    with lock_database(database) as descriptor:
+    with lock_database(database, socket=socket):
         file = DatabaseFile(_resolve_links(database))
         try:
-            me = DatabaseProcess(
-                os.getpid(), str(socket.absolute()) if socket else None
-            )
-            os.fchmod(descriptor, PRIVATE)
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, msgspec.json.encode(me), 0)
             yield file
-            with suppress(OSError):
-                # Of a failing disk: what an earlier owner left does not count.
-                os.ftruncate(descriptor, 0)
         finally:
             file.close()
 
 
 @contextmanager
-def lock_database(database: Path) -> Iterator[int]:
+def lock_database(database: Path, *, socket: Path | None = None) -> Iterator[None]:
     """Lock the database against other processes while the block runs.
 
-    Yields the lock file's descriptor. A restore or rescue that a killed process left is finished
-    first. Raises `DatabaseInUse`, `StorageFailed` and OSError.
+    The lock file names this process for others, and its `socket`, if any. A restore or rescue that a
+    killed process left is finished first. Raises `DatabaseInUse`, `StorageFailed` and OSError.
     """
     database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _lock_file(database, os.O_RDWR | os.O_CREAT) as descriptor:
@@ -446,10 +437,17 @@ def lock_database(database: Path) -> Iterator[int]:
             raise DatabaseInUse(
                 f"{database} is in use by process {owner.pid or 'unknown'}{where}. {advice}"
             ) from None
+        me = DatabaseProcess(os.getpid(), str(socket.absolute()) if socket else None)
+        os.fchmod(descriptor, PRIVATE)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, msgspec.json.encode(me), 0)
         resolved = _resolve_links(database)
         finish_restore(resolved)
         finish_rescue(resolved)
-        yield descriptor
+        yield
+        with suppress(OSError):
+            # Of a failing disk: what an earlier owner left does not count.
+            os.ftruncate(descriptor, 0)
 
 
 def database_owner(database: Path) -> DatabaseProcess | None:
