@@ -138,7 +138,10 @@ class ResultJudge:
             time,
         ]
         if not any(reasons):
-            reasons.append("characters" if share else "nearest in meaning")
+            parts = result.parts
+            is_neighbor = parts.neighbors > parts.meaning
+            lent = "next to a hit" if is_neighbor else "nearest in meaning"
+            reasons.append("characters" if share else lent)
         reason = "; ".join(filter(None, reasons))
         if query.only_then or (result.parts.time and not query.subject):
             return WEIGHTS.placed, reason

@@ -96,6 +96,15 @@ def test_a_hit_names_its_reason(
     assert judge(query(question), *texts, cosine=cosine)[1] == why
 
 
+def test_a_neighbor_of_a_hit_names_that_as_its_reason() -> None:
+    heating = query("boiler")
+
+    _, lent = judge(heating, "in May", neighbors=0.4)
+    _, near = judge(heating, "in May", cosine=0.1, neighbors=0.2, meaning=0.4)
+
+    assert (lent, near) == ("next to a hit", "nearest in meaning")
+
+
 def test_similarity_and_length_make_a_hit_surer_but_never_length_alone() -> None:
     heating, valve = query("boiler"), query("which valve does the boiler need")
     winter = query("which valve does the boiler need in winter")
