@@ -241,18 +241,29 @@ class SuccessorFinder:
                 reason=f"{why} ({quote.reason})",
             )
 
-        keywords = find_keywords(quote.text)
+        def find_ending(
+            text: str, ended: Sequence[EndedStatement]
+        ) -> EndedStatement | None:
+            """Return the first ended statement that a text has."""
+            keywords = find_keywords(text)
+            for each in ended:
+                sentence = find_keywords(each.sentence)
+                share = ENDED_SHARE_MIN * len(sentence)
+                is_dropped = self._edits.is_dropped(each.by)
+                if not is_dropped and len(sentence & keywords) >= share:
+                    return each
+            return None
+
         newer: dict[str, InjectedQuote] = {}
-        for each in ended:
-            sentence = find_keywords(each.sentence)
-            if not self._edits.is_dropped(each.by) and (
-                len(sentence & keywords) >= ENDED_SHARE_MIN * len(sentence)
-            ):
-                newer[each.by] = make_newer(
-                    each.by, each.successor, each.at, "ended an older line"
-                )
-                quote = replace(quote, ended_at=each.at)
-                break
+        ending = find_ending(quote.text, ended)
+        if ending:
+            quote = replace(quote, ended_at=ending.at)
+        while ending and ending.by not in newer and len(newer) < NEWER_MAX:
+            id, text = ending.by, ending.successor
+            found = make_newer(id, text, ending.at, "ended an older line")
+            # What ended a statement may have ended, too.
+            ending = find_ending(text, self._endings_of([id]).get(id, ()))
+            newer[id] = replace(found, ended_at=ending.at) if ending else found
         waiting = [quote, *newer.values()]
         doubtful: dict[str, tuple[float, InjectedQuote]] = {}
         while waiting and len(newer) < NEWER_MAX:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise, permutations
 from typing import Any
 
 from support.cases import each_case
@@ -127,6 +128,34 @@ def test_an_older_statement_is_told_behind_a_newer(older: str, newer: str) -> No
     assert told(memories, "m5") == [told_behind(memories[0])]
     assert told(memories, "m0", "m5", endings=likely) == [line]
     assert told(memories, "m5", "m0", endings=likely) == [line]
+
+
+def test_what_ended_a_statement_is_told_behind_what_ended_it_in_turn() -> None:
+    days = ("Fridays", "Mondays", "Wednesdays")
+    memories = said(*(f"We deploy the hub on {day} now" for day in days))
+    texts = [memory.content for memory in reversed(memories)]
+    third, second, first = memories
+    ended = {
+        older.id: [
+            EndedStatement(
+                at=newer.created_at,
+                by=newer.id,
+                reason="now",
+                sentence=older.content,
+                successor=newer.content,
+            )
+        ]
+        for newer, older in pairwise(memories)
+    }
+
+    for chosen in permutations(memory.id for memory in memories):
+        (line,) = told(memories, *chosen, ended=ended)
+
+        assert line == (
+            f"- [{third.created_at:%F}, user] {texts[2]} "
+            f"(until {third.created_at:%F}: [{second.created_at:%F}, user] {texts[1]}) "
+            f"(until {second.created_at:%F}: [{first.created_at:%F}, user] {texts[0]})"
+        )
 
 
 def test_a_rule_has_no_successor_by_the_vector_of_its_message_alone() -> None:

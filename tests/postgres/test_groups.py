@@ -359,3 +359,27 @@ def test_a_prompt_is_told_what_replaced_a_statement_of_a_group(
         "[2026-03-09, team] The scanner is now in room 31 "
         "(until 2026-03-09: [2026-03-02, team] The scanner is in room 12)"
     ) in told
+
+
+def test_a_chain_of_values_of_a_group_is_told_newest_first(
+    anna: Memory, bert: Memory
+) -> None:
+    share(bert, "We deploy the heron service on Fridays", created_at="2026-03-02")
+    share(anna, "We deploy the heron service on Mondays now", created_at="2026-03-09")
+    share(
+        bert, "We deploy the heron service on Wednesdays now", created_at="2026-03-16"
+    )
+    payload = {
+        "hook_event_name": "UserPromptSubmit",
+        "session_id": "6a1f",
+        "prompt": "On which day do we deploy the heron service?",
+        "cwd": "/home/anna/heron",
+    }
+
+    told = anna.ask(by_post("hooks", {"payload": payload}, path="/hooks")).body.decode()
+
+    assert (
+        "- [2026-03-16, team] We deploy the heron service on Wednesdays now "
+        "(until 2026-03-16: [2026-03-09, team] We deploy the heron service on Mondays now) "
+        "(until 2026-03-09: [2026-03-02, team] We deploy the heron service on Fridays)\\n</"
+    ) in told
