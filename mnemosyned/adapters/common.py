@@ -78,6 +78,18 @@ def make_storable(text: str) -> str:
     return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+PART_CHARS = 1 << 18
+"""Characters of a part of a long text: in UTF-8 at most the usual limit of a memory, 1 MiB."""
+
+
+def split_storable(text: str) -> list[str]:
+    """Return a text as storable parts, of which each fits in a memory; blank parts are left out."""
+    whole = make_storable(text)
+    begins = range(0, len(whole), PART_CHARS)
+    parts = [whole[begin : begin + PART_CHARS] for begin in begins]
+    return [part for part in parts if part.strip()]
+
+
 VALUE = "value"
 """The metadata key of the record."""
 IN_CONTENT = "value_in_content"

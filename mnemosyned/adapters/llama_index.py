@@ -8,7 +8,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.memory import BaseMemoryBlock
 
-from mnemosyned.adapters.common import make_storable, memory_section, remember_all
+from mnemosyned.adapters.common import memory_section, remember_all, split_storable
 from mnemosyned.client.asynchronous import AsyncClient
 from mnemosyned.memory.values import DEFAULT_SESSION
 from mnemosyned.text.token_counts import TokenEstimator
@@ -44,9 +44,9 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
     ) -> str:
         """Return memories that matter to the last message; empty without messages."""
         said = [
-            (message.role.value, make_storable(message.content))
+            (message.role.value, storable)
             for message in messages or []
-            if message.content
+            for storable in split_storable(message.content or "")
         ]
         if not said:
             return ""
@@ -64,13 +64,13 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         """Store messages as memories, with their role and session; blank messages are left out."""
         memories = [
             Remember(
-                make_storable(message.content),
+                storable,
                 session=str(message.additional_kwargs.get(SESSION) or DEFAULT_SESSION),
                 source=self.source,
                 role=message.role.value,
             )
             for message in messages
-            if message.content and message.content.strip()
+            for storable in split_storable(message.content or "")
         ]
         await remember_all(self._caller, memories)
 

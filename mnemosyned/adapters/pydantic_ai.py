@@ -16,7 +16,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from mnemosyned.adapters.common import make_storable, memory_section, remember_all
+from mnemosyned.adapters.common import memory_section, remember_all, split_storable
 from mnemosyned.client.asynchronous import AsyncClient
 from mnemosyned.memory.values import DEFAULT_SESSION
 from mnemosyned.verbs.facade import AsyncCaller
@@ -106,7 +106,10 @@ class MemoryProcessor:
 
 
 def _texts_in(message: ModelMessage) -> Iterator[tuple[str, str]]:
-    """Yield the role, "user" or "assistant", and the text of each part of a message with words."""
+    """Yield the role, "user" or "assistant", and the text of each part of a message with words.
+
+    A text too long for a memory is several.
+    """
     for part in message.parts:
         if isinstance(part, UserPromptPart):
             content = [part.content] if isinstance(part.content, str) else part.content
@@ -116,8 +119,8 @@ def _texts_in(message: ModelMessage) -> Iterator[tuple[str, str]]:
             text, role = part.content, "assistant"
         else:
             continue
-        if text.strip():
-            yield role, make_storable(text)
+        for storable in split_storable(text):
+            yield role, storable
 
 
 def _last_prompt(messages: Sequence[ModelMessage]) -> tuple[int, str]:

@@ -13,6 +13,7 @@ from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from mnemosyned import AsyncClient
+from mnemosyned.adapters.common import PART_CHARS
 from mnemosyned.adapters.pydantic_ai import MARK, MemoryProcessor
 
 pytestmark = pytest.mark.adapters
@@ -92,6 +93,20 @@ async def test_what_no_memory_can_contain_fails_no_run(client: AsyncClient) -> N
 
     hit = (await client.recall("canoe Edda", source=talks.source)).hits[0]
     assert hit.content == "The canoe\ufffd is called Edda \ufffd."
+
+
+@with_client
+async def test_a_text_too_long_for_a_memory_is_several(client: AsyncClient) -> None:
+    talks = Talks(client)
+    strokes = "".join(f"{stroke} 漕ぐ " for stroke in range(150_000))
+    long = f"The canoe is called Edda. {strokes} The oar is called Ulla."
+    await talks.agent.run(long)
+
+    for query, text in (("canoe Edda", "called Edda"), ("oar Ulla", "called Ulla")):
+        hit = (await client.recall(query, source=talks.source)).hits[0]
+        assert text in hit.content, query
+    kept = await client.forget(source=talks.source, dry_run=True)
+    assert kept.memories == -(-len(long) // PART_CHARS)
 
 
 @with_client
