@@ -126,8 +126,8 @@ test: $(COMPILED) $(TESTS_COMPILED) ## the tests that take less than a minute; W
 tables: $(COMPILED) ## write tests/data/tables again: answers at 60, 80 and 200 columns
 	TABLES=write $(PYTEST) -q tests/integration/test_tables.py
 
-# A command that a test gives again is forked the second time: it costs a third of a start.
-test-e2e: $(COMPILED) $(TESTS_COMPILED) ## all end-to-end tests; each command of a test, and the daemon of a module, is first started, not forked; E2E_ANEW=1: each time (slow)
+# A command that a module gives again is forked: that costs a third of a start, and a tenth for the daemon.
+test-e2e: $(COMPILED) $(TESTS_COMPILED) ## all end-to-end tests; the daemon and each command of a module are first started, not forked; E2E_ANEW=1: each time (slow)
 	E2E_ANEW=$(or $(E2E_ANEW),once) $(PYTEST) -n 3 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
 
 test-fault: $(COMPILED) ## kill, crowd and starve the daemon (slow)

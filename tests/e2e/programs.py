@@ -1,8 +1,7 @@
 """Starts `mnem` and `mnemosyned`: forked from a template that has loaded them, or anew.
 
-Both are processes of their own. E2E_ANEW=1 starts all anew. E2E_ANEW=once starts each command anew once
-in each test function and worker, and the daemon, which takes five times as long, once in each test module
-and worker; from then on both are forked, as in `make test-e2e`.
+Both are processes of their own. E2E_ANEW=1 starts all anew. E2E_ANEW=once starts the daemon and each
+command anew once in each test module and worker, and forks them from then on, as `make test-e2e` does.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ BIN = Path(sys.executable).parent
 START_S = 20.0
 ANEW = os.environ.get("E2E_ANEW", "")
 _STARTED: set[tuple[str, ...]] = set()
-"""Test functions or modules with the commands that they have started anew."""
+"""Test modules with the commands that they have started anew."""
 
 
 class Forked:
@@ -127,11 +126,9 @@ def _is_new(words: Sequence[str | bytes]) -> bool:
     """Whether E2E_ANEW has this command started anew."""
     if ANEW != "once":
         return ANEW == "1"
-    place = os.environ.get("PYTEST_CURRENT_TEST", "").partition("[")[0].split(" ")[0]
+    module = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
     program, *rest = map(os.fsdecode, words)
-    if Path(program).name == "mnemosyned":
-        place = place.partition("::")[0]
-    command = (place, program, next((word for word in rest if word in COMMANDS), ""))
+    command = (module, program, next((word for word in rest if word in COMMANDS), ""))
     is_new = command not in _STARTED
     _STARTED.add(command)
     return is_new
