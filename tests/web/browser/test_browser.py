@@ -13,7 +13,7 @@ from time import monotonic
 
 import pytest
 from playwright.sync_api import Browser, expect
-from web.browsing import Watched, enter, is_too_wide, violations
+from web.browsing import COLORS, RULES, Watched, enter, is_too_wide, violations
 from web.hostile import HOSTILE
 from web.test_web_hostility import fill as attack
 from web.visitor import end_events, events_of
@@ -31,8 +31,11 @@ BYTES_MAX = 150_000
 
 
 @pytest.mark.parametrize(
-    ("scheme", "widths", "checked"),
-    [("light", WIDTHS, (WIDTHS[0], WIDTHS[-1])), ("dark", WIDTHS[1:2], WIDTHS)],
+    ("scheme", "widths", "checked", "rules"),
+    [
+        ("light", WIDTHS, (WIDTHS[0], WIDTHS[-1]), RULES),
+        ("dark", WIDTHS[1:2], WIDTHS, COLORS),
+    ],
 )
 def test_every_page_fits_every_width_and_reads_aloud(
     browser: Browser,
@@ -42,6 +45,7 @@ def test_every_page_fits_every_width_and_reads_aloud(
     scheme: str,
     widths: tuple[int, ...],
     checked: tuple[int, ...],
+    rules: object,
 ) -> None:
     watched = enter(browser, server, color_scheme=scheme)
     problems = []
@@ -58,7 +62,8 @@ def test_every_page_fits_every_width_and_reads_aloud(
                 problems.append(f"{name}: too wide at {width}")
             if width in checked:
                 problems += [
-                    f"{name} at {width}: {each}" for each in violations(watched.page)
+                    f"{name} at {width}: {each}"
+                    for each in violations(watched.page, rules)
                 ]
             if SHOTS:
                 watched.page.screenshot(
