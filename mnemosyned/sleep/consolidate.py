@@ -28,11 +28,13 @@ from mnemosyned.memory.consolidation import (
 )
 from mnemosyned.memory.endings import remove_ended_sentences
 from mnemosyned.memory.engine_ports import Digest, Summary, select_mentionable
+from mnemosyned.memory.masking import mask_memories
 from mnemosyned.memory.periods import Level, begin_of, key_of
 from mnemosyned.memory.ports import Promotion
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.sleep.context import ACTIVE_S, CycleContext
 from mnemosyned.summary.statements import add_speaker
+from mnemosyned.text.details import Detail
 
 
 def unfinished_report(batch: Batch, status: GroupStatus) -> GroupReport:
@@ -107,6 +109,8 @@ class BatchWork:
     originals: Sequence[MemoryRecord]
     in_force: Sequence[MemoryRecord]
     """The same without the sentences that newer memories ended."""
+    details: tuple[Detail, ...] | None
+    """The exact values of all originals if a sentence was left out, else None."""
     revision: int
     """The newest edit of any memory before they were read."""
     started: float
@@ -170,7 +174,9 @@ class ConsolidationRun:
                 )
                 self._record_failed_batch(work.batch, work.started, empty)
             else:
-                self._finish_batch(work, [(work.originals, outcome)])
+                details = outcome.details if work.details is None else work.details
+                digest = replace(outcome, details=details)
+                self._finish_batch(work, [(work.originals, digest)])
         self.commit(is_last=True)
         if not self._is_flush_due:
             return
@@ -221,8 +227,13 @@ class ConsolidationRun:
             for batch in part:
                 first += 1
                 originals = _drop_moved_members(batch, memories)
-                in_force = remove_ended_sentences(originals, ended)
-                yield BatchWork(batch, originals, in_force, revision, time.monotonic())
+                in_force, details = remove_ended_sentences(originals, ended), None
+                if in_force != originals:
+                    # A secret of an ended sentence is masked in the others, too.
+                    _, details = mask_memories(originals)
+                    in_force, _ = mask_memories(in_force, known=details)
+                begun = time.monotonic()
+                yield BatchWork(batch, originals, in_force, details, revision, begun)
                 if gate.quiet_s < time.monotonic() - started:
                     break  # A request may have changed the others: read them again.
 

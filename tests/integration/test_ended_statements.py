@@ -119,6 +119,33 @@ def test_a_summary_leaves_out_what_was_ended_before(memory: DatedMemory) -> None
     assert len(memory.expand(episode.id).originals) == 14
 
 
+def test_an_ended_statement_keeps_its_exact_values(memory: DatedMemory) -> None:
+    memory.say("The staging server listens on port 8080, build 3f2a91c.")
+    memory.say(*reports(), NEW)
+    memory.sleep(force=True)
+    assert memory.ended()
+
+    (episode,) = memory.list(tier=Tier.EPISODIC).episodes
+    values = {each.value for each in memory.expand(episode.id).episode.details}
+    assert {"3f2a91c", "9090"} <= values, values
+    assert "3f2a91c" not in episode.content
+
+
+def test_a_secret_of_an_ended_statement_is_masked_in_the_others(
+    memory: DatedMemory,
+) -> None:
+    memory.say(
+        "The staging server uses the password tulip-Harbor-93.",
+        "We decided: the script of the harbor enters tulip-Harbor-93 at desk 4.",
+        "The staging server no longer uses a password.",
+        *reports(),
+    )
+    memory.sleep(force=True)
+
+    assert memory.ended()
+    assert "tulip-Harbor-93" not in memory.summary()
+
+
 def test_a_learning_of_an_ended_sentence_is_not_in_force(memory: DatedMemory) -> None:
     memory.say("We always use Redis for the session cache.")
     assert len(memory.learnings()) == 1
