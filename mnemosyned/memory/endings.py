@@ -36,6 +36,20 @@ def remove_ended_sentences(
 
     Memories without any other sentence are left out, unless nothing would be left at all.
     """
+    return _select_in_force(memories, ended) or list(memories)
+
+
+def is_all_ended(
+    memories: Sequence[MemoryRecord], ended: Mapping[str, Sequence[EndedStatement]]
+) -> bool:
+    """Return whether all sentences of the memories are ended."""
+    return not _select_in_force(memories, ended)
+
+
+def _select_in_force(
+    memories: Sequence[MemoryRecord], ended: Mapping[str, Sequence[EndedStatement]]
+) -> list[MemoryRecord]:
+    """Return the memories without ended sentences, and only those with any other."""
     current: list[MemoryRecord] = []
     for memory in memories:
         gone = {statement.sentence for statement in ended.get(memory.id, ())}
@@ -45,4 +59,4 @@ def remove_ended_sentences(
         left = [text for text in list_sentences(memory.content) if text not in gone]
         if left:
             current.append(replace(memory, content=" ".join(left)))
-    return current or list(memories)
+    return current

@@ -416,8 +416,14 @@ def _drop_moved_members(
 def _verbatim_digests(
     work: BatchWork,
 ) -> Iterator[tuple[Sequence[MemoryRecord], Digest]]:
-    """Yield the episodes of a batch kept word for word; memories that no summary may have share one."""
-    lasting, details = select_mentionable(work.originals)
+    """Yield the episodes of a batch kept word for word, without ended sentences.
+
+    Memories that no summary may have share one.
+    """
+    in_force = {memory.id: memory for memory in work.in_force}
+    told = [in_force.get(memory.id, memory) for memory in work.originals]
+    lasting, _ = select_mentionable(told)
+    _, details = select_mentionable(work.originals)
     masked = {memory.id: add_speaker(memory) for memory in lasting}
     texts = [
         ([memory], masked[memory.id])

@@ -13,7 +13,7 @@ from mnemosyned.errors import BatchChanged, SummarizerFailed
 from mnemosyned.ids import new_id
 from mnemosyned.logs import logger
 from mnemosyned.memory import consolidation, periods
-from mnemosyned.memory.endings import remove_ended_sentences
+from mnemosyned.memory.endings import is_all_ended, remove_ended_sentences
 from mnemosyned.memory.engine_ports import Summarizer, Summary
 from mnemosyned.memory.forgetting import StaleSummary
 from mnemosyned.memory.masking import mask_memories
@@ -198,25 +198,44 @@ def read_sources(
 ) -> list[RollupSource]:
     """Return what a period's summary is extracted from, of its `members`, the oldest first.
 
-    A summary that only says that there is nothing to say has no text, unless all do.
+    A summary that only says that there is nothing to say has no text, unless all do, and so has one
+    of up to `ENDED_ORIGINALS_MAX` memories that newer ones ended.
     """
     projects: Mapping[str, str] = {}
     with store.search.one_snapshot():
         terms = store.rollups.index_terms([member.id for member in members])
         if level is periods.Level.DAY:
             projects = store.agents.projects_of([member.session for member in members])
-    silent = {consolidation.UNSPOKEN, consolidation.WORDLESS}
-    if silent.issuperset(member.content for member in members):
+        silent = {
+            member.id
+            for member in members
+            if member.content in (consolidation.UNSPOKEN, consolidation.WORDLESS)
+            or _is_all_ended(store, member)
+        }
+    if len(silent) == len(members):
         silent = set()
     return [
         RollupSource(
-            text="" if member.content in silent else member.content,
+            text="" if member.id in silent else member.content,
             index_terms=terms.get(member.id, ""),
             begins=member.period_from or member.covers_from,
             project=_PATH.sub("", projects.get(member.session, "")),
         )
         for member in members
     ]
+
+
+ENDED_ORIGINALS_MAX = 3
+"""Memories of a summary up to which it is seen whether all of them ended; of more, hardly ever all do."""
+
+
+def _is_all_ended(store: MemoryStore, summary: Episode) -> bool:
+    """Return whether newer memories ended all that a summary of few memories says."""
+    if not 0 < summary.item_count <= ENDED_ORIGINALS_MAX:
+        return False
+    originals = store.memories.originals(summary.id)
+    ended = store.endings.of([each.id for each in originals])
+    return bool(ended) and is_all_ended(originals, ended)
 
 
 REWRITTEN_MAX = 1_000_000

@@ -277,6 +277,29 @@ def test_a_week_tells_again_what_an_undo_put_in_force(memory: DatedMemory) -> No
     assert OLD in memory.summary(level="week")
 
 
+@pytest.mark.parametrize("sleeps_daily", [True, False])
+def test_a_week_tells_no_statement_that_ended_in_it(
+    memory: DatedMemory, *, sleeps_daily: bool
+) -> None:
+    memory.clock.moment += timedelta(days=1)  # it is a Monday
+    for day, text in enumerate((OLD, f"{OLD} Ada has the keys.", NEW, "It rained.")):
+        memory.say(text, session=f"s{day}")
+        memory.clock.moment += timedelta(days=1)
+        if sleeps_daily:
+            memory.sleep(force=True)
+    memory.clock.moment += timedelta(days=40)
+    memory.sleep(force=True)
+
+    week = memory.summary(level="week")
+    assert OLD not in week
+    assert NEW in week
+    assert "Ada has the keys." in week
+
+    for ended in memory.ended():
+        memory.undo_ending(ended.id)
+    assert OLD in memory.summary(level="week")
+
+
 def test_a_new_run_reads_what_an_earlier_one_left(tmp_path: Path) -> None:
     with DatedMemory(tmp_path / "memory.db") as first:
         said = first.say_port()
