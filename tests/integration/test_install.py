@@ -86,7 +86,9 @@ def run(command: str, home: Path, **settings: str) -> subprocess.CompletedProces
     )
 
 
-def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> None:
+def test_an_installation_runs_is_upgraded_and_leaves_only_memory_when_undone(
+    home: Path,
+) -> None:
     began = time.monotonic()
     said = make("install", home)
     print(f"make install: a line is found after {time.monotonic() - began:.1f} s")
@@ -112,9 +114,28 @@ def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> 
     written = (home / ".cursor" / "mcp.json").read_text()
     assert f'"command": "{commands / "mnem"}"' in written
 
-    said = make("install", home)
-    assert "stopped process" in said
-    assert "installed, and it runs" in said
+    server = {"MNEMOSYNE_DATABASE": "postgresql://nobody@nowhere/x"}
+    bare = run("mnem start", home, **server)
+    run("mnem stop", home)
+    missing = run("mnem start", home, **server)
+    steps = missing.stderr.split("needs psycopg: ")[1], "mnem start"
+    codes = [run(step, home).returncode for step in steps]
+    failed = make("install", home, works=False, without_index=True)
+    status = run("mnem status", home)
+    upgraded = make("install EXTRAS=personal", home)
+
+    assert "the daemon runs already" in bare.stderr
+    assert codes == [0, 0]
+    assert "with the extras that were there: postgres" in failed
+    assert status.returncode == 0, "the old one still runs"
+    assert "with the extras that were there: postgres" in upgraded
+    assert "stopped process" in upgraded
+    assert "installed, and it runs" in upgraded
+    imports = f"{PYTHON} -c 'import psycopg, psycopg_binary, icalendar'"
+    assert run(imports, home).returncode == 0
+    scripts = [(home / COMMANDS / "mnem").resolve(), home / VENV / "bin" / "pip"]
+    assert all(f"#!{home / PYTHON}" in script.read_text() for script in scripts)
+    assert not (home / VENV).with_name("venv-new").exists()
 
     said = make("uninstall", home)
 
@@ -125,34 +146,6 @@ def test_an_installation_runs_and_leaves_only_memory_when_undone(home: Path) -> 
     assert kept(memory) == ["tuesdays"]
     assert not (home / ".cursor").exists()
     assert not (home / ".config" / "opencode").exists()
-    make("uninstall", home)
-
-
-def test_an_upgrade_keeps_extras_and_one_that_fails_keeps_what_runs(
-    home: Path,
-) -> None:
-    make("install", home)
-    server = {"MNEMOSYNE_DATABASE": "postgresql://nobody@nowhere/x"}
-    bare = run("mnem start", home, **server)
-    run("mnem stop", home)
-    missing = run("mnem start", home, **server)
-    commands = missing.stderr.split("needs psycopg: ")[1], "mnem start"
-    codes = [run(command, home).returncode for command in commands]
-    failed = make("install", home, works=False, without_index=True)
-    status = run("mnem status", home)
-    upgraded = make("install EXTRAS=personal", home)
-
-    assert "the daemon runs already" in bare.stderr
-    assert codes == [0, 0]
-    assert "with the extras that were there: postgres" in failed
-    assert status.returncode == 0, "the old one still runs"
-    assert "with the extras that were there: postgres" in upgraded
-    assert "installed, and it runs" in upgraded
-    imports = f"{PYTHON} -c 'import psycopg, psycopg_binary, icalendar'"
-    assert run(imports, home).returncode == 0
-    scripts = [(home / COMMANDS / "mnem").resolve(), home / VENV / "bin" / "pip"]
-    assert all(f"#!{home / PYTHON}" in script.read_text() for script in scripts)
-    assert not (home / VENV).with_name("venv-new").exists()
     make("uninstall", home)
 
 
