@@ -77,19 +77,23 @@ def marks(count: int) -> list[str]:
     ]
 
 
-def in_peace(room: Path, count: int, report: Report) -> None:
-    """One client forgets one memory after another, and nobody else asks for anything."""
+def in_peace(room: Path, count: int, report: Report, *, left: int = 0) -> None:
+    """One client forgets one memory after another, and nobody else asks for anything.
+
+    Further memories are left, for an index of that size.
+    """
     database = room / "memory.db"
-    words = marks(count)
+    said = marks(count + left)
+    words = said[:count]
     with embedded(database) as memory:
-        for start in range(0, count, BATCH_MAX):
+        for start in range(0, count + left, BATCH_MAX):
             memory.remember_many(
                 [
                     Remember(
-                        f"memory {number} of the ledger says {words[number]}",
+                        f"memory {number} of the ledger says {said[number]}",
                         id=f"m{number}",
                     )
-                    for number in range(start, min(count, start + BATCH_MAX))
+                    for number in range(start, min(count + left, start + BATCH_MAX))
                 ]
             )
     run = Run()

@@ -29,6 +29,7 @@ from e2e.daemons import (
     listens,
     mnem,
     refused,
+    spawn,
     spawned,
 )
 from e2e.doors import CLIENTS, Connect
@@ -354,19 +355,14 @@ def impostor(address: Path) -> Iterator[list[str]]:
 @pytest.mark.parametrize("run", range(RUNS))
 def test_only_one_daemon_gets_a_socket(tmp_path: Path, room: Path, run: int) -> None:
     address = room / "s"
+    # Forks of what is loaded come to the socket within the same moment, as programs that load do not.
     processes = [
-        subprocess.Popen(
-            [
-                BIN / "mnemosyned",
-                "--socket",
-                address,
-                "--database",
-                room / f"{run}-{n}",
-            ],
-            env=environment(tmp_path),
-            stderr=subprocess.DEVNULL,
+        spawn(
+            *("--socket", str(address), "--database", str(room / f"{run}-{number}")),
+            home=tmp_path,
+            log=room / f"log-{number}",
         )
-        for n in range(DAEMONS)
+        for number in range(DAEMONS)
     ]
     try:
         eventually(
