@@ -246,6 +246,25 @@ def _shorten_results(
     return stubs
 
 
+def shorten_longest(
+    done: compaction.Compaction, limit: int, counter: MessageCounter
+) -> compaction.Compaction:
+    """Return a compaction with the longest results shortened, as many as exceed a limit above 0."""
+    costs = list(map(counter.message, done.messages))
+    excess = sum(costs) - limit
+    if limit <= 0 or excess <= 0:
+        return done
+    longest = sorted(range(len(costs)), key=lambda at: -costs[at])
+    stubs = _shorten_results(done.messages, longest, costs, excess, counter=counter)
+    originals = (done.messages[at] for at in sorted(stubs))
+    return replace(
+        done,
+        messages=[stubs.get(at, each) for at, each in enumerate(done.messages)],
+        tokens_after=sum(costs),
+        archived=(*done.archived, *compaction.mark_as_removed(originals)),
+    )
+
+
 def _extract_values(messages: Iterable[Message]) -> list[Detail]:
     """Return the exact values of messages, with a value that is secret in one marked in all."""
     values: list[Detail] = []
@@ -367,25 +386,8 @@ class RoundsPolicy:
         runs = _find_compactable_runs(
             immovable[removed:], last_round - removed, end - removed
         )
-        return self._shorten_longest(self._summarize_runs(done, runs))
-
-    def _shorten_longest(self, done: compaction.Compaction) -> compaction.Compaction:
-        """Return the compaction with the longest results shortened, as many as exceed the limit."""
-        if not done.over_budget:
-            return done
-        costs = list(map(self._counter.message, done.messages))
-        longest = sorted(range(len(costs)), key=lambda at: -costs[at])
-        excess = done.tokens_after - done.limit
-        stubs = _shorten_results(
-            done.messages, longest, costs, excess, counter=self._counter
-        )
-        originals = (done.messages[at] for at in sorted(stubs))
-        return replace(
-            done,
-            messages=[stubs.get(at, each) for at, each in enumerate(done.messages)],
-            tokens_after=sum(costs),
-            archived=(*done.archived, *compaction.mark_as_removed(originals)),
-        )
+        done = self._summarize_runs(done, runs)
+        return shorten_longest(done, self.token_limit, self._counter)
 
     def _summarize_runs(
         self, done: compaction.Compaction, runs: Iterator[range]

@@ -47,7 +47,11 @@ from mnemosyned.conversation.messages import (
     message_text,
     read_message_time,
 )
-from mnemosyned.conversation.policies import AutoPolicy, RoundsPolicy
+from mnemosyned.conversation.policies import (
+    AutoPolicy,
+    RoundsPolicy,
+    shorten_longest,
+)
 from mnemosyned.conversation.sections import Quoted, Relevance
 from mnemosyned.instants import in_zone
 from mnemosyned.logs import logger
@@ -391,6 +395,7 @@ class WindowService:
             stored=dict if self.settings.config.secrets == "keep" else mask_metadata,
         )
         done = policy.compact(conversation.messages, keep_recent=request.keep_recent)
+        done = shorten_longest(done, limit, counter)
         archived = self._archive_removed(done, conversation) if done.changed else []
         log.info(
             "compacted",

@@ -188,6 +188,21 @@ def test_a_stub_says_how_to_get_the_words_back(lab: Lab) -> None:
     assert of_call == [original]
 
 
+@pytest.mark.parametrize("force", [True, False])
+@pytest.mark.parametrize("policy", ["auto", "rounds", "facts"])
+def test_a_giant_result_among_the_newest_messages_is_stubbed(
+    lab: Lab, policy: str, *, force: bool
+) -> None:
+    talk = [*rounds(1)[:3], call("last"), result("last", "row of the log 7\n" * 20_000)]
+
+    answer = compact(lab.service, talk, session="s", policy=policy, force=force)
+
+    assert not answer.over_budget
+    assert answer.messages[-1]["tool_call_id"] == "last"
+    (stub,) = [id for id in answer.expand if id in answer.messages[-1]["content"]]
+    assert expand_all(lab.service, stub) == [talk[-1]]
+
+
 def test_a_stub_that_is_summarized_later_leads_to_the_whole_result(lab: Lab) -> None:
     talk = rounds(20)
     stubbed = compact(lab, talk, max_tokens=9_000)
