@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from mnemosyned.cli import arguments
-from mnemosyned.cli.calls import call_daemon, connect_to_daemon
+from mnemosyned.cli.calls import STATUS_TIMEOUT_S, call_daemon, connect_to_daemon
 from mnemosyned.cli.ids import ids_with_prefix, is_marked, with_whole_ids
 from mnemosyned.cli.options import EXIT_NOTHING, AnswerCommand
 from mnemosyned.cli.output import terminal
@@ -40,8 +40,6 @@ UNDO_QUESTIONS = {
 }
 """Questions before an undo, by the kind of the action."""
 PAGES_MAX = 10_000
-STATUS_TIMEOUT_S = 8.0
-"""Time limit of `mnem status`: who asks whether a daemon works does not want to wait for a minute."""
 
 
 def confirm_and_call(client: Connection, request: Request[R]) -> object:

@@ -297,6 +297,7 @@ def test_the_status_of_a_halted_daemon_names_its_process(start: Start) -> None:
     os.kill(daemon.process.pid, signal.SIGSTOP)
     try:
         asked = daemon.mnem("status")
+        glance = daemon.mnem()
     finally:
         os.kill(daemon.process.pid, signal.SIGCONT)
 
@@ -304,6 +305,7 @@ def test_the_status_of_a_halted_daemon_names_its_process(start: Start) -> None:
     process = f"(process {daemon.process.pid})"
     assert f"{daemon.socket} {process} did not answer in time" in line
     assert asked.returncode != 0
+    assert b"no daemon answers on its socket" in glance.stderr
 
 
 @pytest.mark.thorough
