@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -175,7 +176,11 @@ def test_a_whole_installation_is_sound_and_looking_changes_nothing(home: Home) -
 def test_what_the_daemon_cannot_write_to_is_found(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed = {home.database, home.database.parent}
+    folder = home.database.parent
+    lock, log = folder / "memory.db.lock", folder / "mnemosyned.log"
+    for each in (lock, log):
+        each.touch(mode=0o600)
+    closed = {home.database, folder, lock, log}
     access = os.access
     monkeypatch.setattr(
         os, "access", lambda path, mode: path not in closed and access(path, mode)
@@ -184,8 +189,22 @@ def test_what_the_daemon_cannot_write_to_is_found(
     found = [each.text for each in look(home) if each.check == "permissions"]
 
     assert found == [
-        f"you cannot write to {path}" for path in (home.database.parent, home.database)
+        f"you cannot write to {path}" for path in (folder, home.database, lock, log)
     ]
+
+
+def test_a_socket_that_root_left_is_found(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = home.database.parent / "mnemosyned.sock"
+    with closing(socket.socket(socket.AF_UNIX)) as left:
+        left.bind(str(path))
+    access = os.access
+    monkeypatch.setattr(
+        os, "access", lambda other, mode: other != path and access(other, mode)
+    )
+
+    assert f"{path} belongs to another user (id {os.geteuid()})" in bad(look(home))
 
 
 def test_a_database_in_use_is_not_repaired(home: Home) -> None:

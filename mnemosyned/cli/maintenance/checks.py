@@ -200,7 +200,7 @@ def check_socket(installation: Installation) -> Iterator[Finding]:
     if not stat.S_ISSOCK(status.st_mode):
         text = f"{path} is no socket, and is in the way of it"
         yield problem("socket", text, f"mv {path} {path}.old")
-    elif status.st_uid not in (os.geteuid(), 0):
+    elif status.st_uid not in (os.geteuid(), 0) or not os.access(path, os.W_OK):
         text = f"{path} belongs to another user (id {status.st_uid})"
         yield problem("socket", text, "mnem config set socket PATH")
     elif not _is_socket_alive(path):
@@ -494,7 +494,9 @@ BY_HAND = timedelta(days=7)
 def check_permissions(installation: Installation) -> Iterator[Finding]:
     """Yield findings on files of the memory that other users may open, or this user cannot write."""
     database = installation.database
-    written = [database.with_name(database.name + end) for end in ("", "-wal", "-shm")]
+    ends = ("", "-wal", "-shm", ".lock")
+    written = [database.with_name(database.name + end) for end in ends]
+    written.append(service.log_path())
     files = [*written, installation.config_file, paths.token_path()]
     folders = [database.parent, installation.config_file.parent, paths.models_dir()]
     findings = [_permission_finding(path, 0o077) for path in files]
