@@ -277,8 +277,11 @@ def _safe_frames(error: BaseException) -> list[traceback.FrameSummary]:
 
 def _safe_message(error: BaseException) -> str:
     """Return the message of an error, or a remark if it might quote a memory."""
-    if isinstance(error, MnemosynedError | sqlite3.Error):
+    if isinstance(error, MnemosynedError):
         return str(error)
+    if isinstance(error, sqlite3.Error):
+        # Python's own errors quote a text that is not UTF-8.
+        return str(error).partition(" with text ")[0]
     if isinstance(error, OSError):
         return error.strerror or ""
     return "(message left out: it may quote a memory)"

@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +21,7 @@ from support.settings import config_by_words
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.cli.maintenance.service import readable_line
 from mnemosyned.errors import DatabaseUnreachable, MnemosynedError, StorageFailed
-from mnemosyned.logs import ROOT, LineHandler, configure_logs, logger
+from mnemosyned.logs import ROOT, LineHandler, configure_logs, log_failure, logger
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
@@ -176,6 +177,25 @@ def test_upkeep_that_fails_has_a_traceback_but_for_a_lost_database(
     assert (line["event"], line["level"]) == ("upkeep_put_off", level)
     assert ("exception" in line) == (level == "error")
     assert error.message in str(line)
+
+
+def test_the_log_does_not_quote_a_text_that_is_not_utf8(
+    memory: OpenMemory, database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    remember(memory)
+    with closing(sqlite3.connect(database)) as other, other:
+        other.execute(
+            "UPDATE working_memory SET content = content || CAST(x'ff' AS TEXT)"
+        )
+    configure_logs(level="info", form="json")
+
+    with pytest.raises(StorageFailed, match="restore a backup") as raised:
+        memory.service.call(Recall(TOLD))
+    log_failure("request_failed", raised.value)
+
+    logged = capsys.readouterr().err
+    assert "Could not decode to UTF-8" in logged
+    assert TOLD not in logged
 
 
 def test_nothing_is_written_below_the_level_or_unless_the_program_asks(

@@ -153,7 +153,11 @@ def reason(error: BaseException) -> str:
         # Absent where Python itself raised it.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
         advice = _ADVICE.get(code & _PRIMARY, _UNKNOWN)
-        return f"{advice} (SQLite says: {error})"
+        # Python's own errors quote a text that is not UTF-8, and the log must not show it.
+        words, _, _ = str(error).partition(" with text ")
+        if words.startswith("Could not decode"):
+            advice = _DAMAGED
+        return f"{advice} (SQLite says: {words})"
     if isinstance(error, OSError):
         advice = _ADVICE_OF_SYSTEM.get(error.errno or 0, _UNKNOWN)
         return f"{advice} ({error.strerror or error!r})"
