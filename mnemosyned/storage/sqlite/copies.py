@@ -133,8 +133,8 @@ def verify_copy(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
     new = [
         fault
         for fault in faults_of_copy
-        # An index is copied as it is, and can be made again from the texts.
-        if fault.kind is not FaultKind.INDEX
+        # Indexes and texts are copied as they are.
+        if fault.kind not in (FaultKind.INDEX, FaultKind.TEXT)
         and (fault.kind, fault.subject) not in inherited
     ]
     if new:

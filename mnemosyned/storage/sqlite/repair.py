@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
+from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.masking import mask_memories
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.state import invalidate
@@ -27,6 +28,13 @@ from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.text.exact_values import extract_details
 
 PROBLEMS_MAX = 20
+IDS_SHOWN = 5
+_STORED_HASHES = {
+    "working_memory": "content_hash",
+    "archive": "content_hash",
+    "episodic_memory": "NULL",
+}
+"""The column with the hash of the content, by table."""
 
 
 class FaultKind(StrEnum):
@@ -42,6 +50,8 @@ class FaultKind(StrEnum):
     """Missing tables, indexes and triggers: making them again mends it."""
     ORPHAN = "orphan"
     """Rows that belong to nothing: deleting mends it."""
+    TEXT = "text"
+    """Texts that something other than an edit changed: a backup mends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +196,17 @@ def count_contents(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
-    """Return a fault for each full-text index that disagrees with its texts, by FTS5's own check.
+    """Return a fault if texts changed, and one for each full-text index that disagrees with its texts.
 
-    The check is an INSERT that writes nothing, so the connection must be able to write: use a copy.
+    FTS5's own check is an INSERT that writes nothing, so the connection must be able to write: use a copy.
     """
     present = schema.table_names(connection)
-    return [
+    faults = []
+    if changed := list(_changed_texts(connection)):
+        ids = ", ".join(changed[:IDS_SHOWN])
+        text = f"texts that are not as they were stored: {len(changed):,} ({ids})"
+        faults.append(StorageFault(FaultKind.TEXT, "texts", text))
+    return faults + [
         StorageFault(
             FaultKind.INDEX,
             index,
@@ -200,6 +215,22 @@ def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
         for index in fulltext.INDEXES
         if index in present and not fulltext.is_intact(connection, index)
     ]
+
+
+def _changed_texts(connection: sqlite3.Connection) -> Iterator[str]:
+    """Yield the ids of originals whose text has another hash, and of texts that are not UTF-8."""
+    # As bytes, because a text that is not UTF-8 could not be read otherwise.
+    for id, content, stored in connection.execute(
+        " UNION ALL ".join(
+            f"SELECT CAST(id AS BLOB), CAST(content AS BLOB), {stored} FROM {table}"
+            for table, stored in _STORED_HASHES.items()
+        )
+    ):
+        text = content.decode(errors="replace")
+        is_pruned = not content
+        is_hash_right = stored is None or content_hash(text) == stored or is_pruned
+        if not is_hash_right or text.encode() != content:
+            yield id.decode(errors="replace")
 
 
 def _row_faults(connection: sqlite3.Connection) -> Iterator[StorageFault]:
