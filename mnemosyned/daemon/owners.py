@@ -314,7 +314,11 @@ class OwnerResources:
         if audit:
             caller = audit.wrap(caller)
         found = resources.memory_resources(
-            memory, caller, scopes=scopes, groups=member.readable_groups
+            memory,
+            caller,
+            scopes=scopes,
+            groups=member.readable_groups,
+            group=holder.group,
         )
         found |= {
             EXPORT_PATH: self._checked_stream_resource(
@@ -346,7 +350,9 @@ class OwnerResources:
         def check(request: HttpRequest) -> TokenHolder:
             """Return the holder. Raises `ScopeMissing`, `NotFound`, `RequestRefused` if it may not read."""
             holder = self._find_holder(request)
-            resources.require_scope(Scope.READ, holder.scopes, action)
+            resources.require_scope(
+                Scope.READ, holder.scopes, action, group=holder.group
+            )
             return holder
 
         def send_checked(
@@ -453,8 +459,7 @@ class MemberCaller(resources.ScopedCaller):
         groups_max: int,
     ) -> None:
         """Call verbs on `own`, and by `service_of` on the first groups, as the token allows."""
-        group = holder.owner_name if holder.member else ""
-        super().__init__(own, holder.scopes, group=group)
+        super().__init__(own, holder.scopes, group=holder.group)
         self._own = own
         self._holder = holder
         self._service_of = service_of

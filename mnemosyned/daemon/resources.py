@@ -173,7 +173,10 @@ JSON_LINES = "application/jsonl"
 
 
 def exchange_resources(
-    service: MemoryService, *, scopes: Collection[Scope] | None = None
+    service: MemoryService,
+    *,
+    scopes: Collection[Scope] | None = None,
+    group: str = "",
 ) -> dict[str, Resource]:
     """Return the handlers of export and import; without `scopes` for the Unix socket alone."""
     local_only = scopes is None
@@ -185,7 +188,7 @@ def exchange_resources(
 
     def restore(request: HttpRequest) -> Response:
         """Import the lines of an export in the request's body; respond with the counts as JSON."""
-        require_scope(Scope.WRITE, scopes, "import")
+        require_scope(Scope.WRITE, scopes, "import", group=group)
         import_id = parse_text(Import, _query_fields(request)).import_id
         restored = service.restore_lines(request.body, import_id)
         return Response(HTTPStatus.OK, msgspec.json.encode(restored))
@@ -204,13 +207,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 def hook_resources(
-    hooks: HookService, scopes: Collection[Scope] | None, groups: Groups
+    hooks: HookService,
+    scopes: Collection[Scope] | None,
+    groups: Groups,
+    *,
+    group: str = "",
 ) -> dict[str, Resource]:
     """Return the handler of the hooks of a memory's agents, by URL path."""
 
     def handle_hook(request: HttpRequest) -> Response:
         """Answer the call of an agent's hook in JSON. Raises `MalformedJson`."""
-        require_scope(Scope.WRITE, scopes, "a hook")
+        require_scope(Scope.WRITE, scopes, "a hook", group=group)
         try:
             envelope = _decode(request.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -366,19 +373,25 @@ def memory_resources(
     *,
     scopes: Collection[Scope] | None = None,
     groups: Groups = NO_GROUPS,
+    group: str = "",
 ) -> dict[str, Resource]:
     """Return the handlers for a memory, whose verbs `caller` calls, by URL path.
 
-    `scopes` are a token's; None allows everything. Hooks are given lines of `groups`, too.
+    `scopes` are a token's; None allows everything. Hooks are given lines of `groups`, too. `group`
+    is the memory's name, if it is that of a group.
     """
     service, cycle = memory.service, memory.service.sleeper.cycle
     events = events_route(service.events, lambda: cycle.progress)
     return {
         **verb_resources(caller),
-        **exchange_resources(service, scopes=scopes),
+        **exchange_resources(service, scopes=scopes, group=group),
         EVENTS_PATH: Resource(events),
         MCP_PATH: mcp_resource(caller, service.store.agents, scopes=scopes),
-        **(hook_resources(memory.hooks, scopes, groups) if memory.hooks else {}),
+        **(
+            hook_resources(memory.hooks, scopes, groups, group=group)
+            if memory.hooks
+            else {}
+        ),
     }
 
 

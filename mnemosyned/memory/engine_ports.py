@@ -531,6 +531,11 @@ class TokenHolder:
     member: int | None = None
     """The owner of the token, where the memory is that of a group."""
 
+    @property
+    def group(self) -> str:
+        """The group's name where the memory is that of a group, else empty."""
+        return "" if self.member is None else self.owner_name
+
     def in_memory_of(self, name: str) -> TokenHolder | None:
         """Return the holder for the owner's memory alone, or a group's, by name; None if no member."""
         if name == self.owner_name:

@@ -225,6 +225,8 @@ def test_token_and_membership_limit_scopes(service: Service, anna: Memory) -> No
     owner = service.token_of("anna", *Scope)
     answer = owner.ask(by_post("remember", {"content": "x"}), owner="team")
     assert b"in team, token and membership allow read;" in answer.body
+    answer = owner.ask(by_post("hooks", {}, path="/hooks"), owner="team")
+    assert b"in team, token and membership allow read;" in answer.body
     answer = owner.ask(by_post("edit", {"id": kept, "text": "no"}))
     assert b"in team, token and membership allow read;" in answer.body
     assert reader.call("status")["groups"] == [
