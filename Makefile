@@ -140,8 +140,8 @@ test-backup: $(COMPILED) ## 100 backups under 500 writes a second, kills during 
 doctor-table: $(READY) ## what `mnem doctor` says of installations broken for real, and what repair does
 	@PYTHONPATH=tests $(BIN)/python -m support.broken_installations
 
-test-lifetime: $(COMPILED) ## many long lives of a store against a reference model (slow)
-	$(PYTEST) -m lifetime $(call NAMING,lifetime)
+test-lifetime: $(COMPILED) ## many long lives of a store against a reference model; LONG_LIVES=150 (slow)
+	$(if $(LONG_LIVES),LONG_LIVES=$(LONG_LIVES)) $(PYTEST) -m lifetime $(call NAMING,lifetime)
 
 test-sqlite: $(COMPILED) ## the store on a newer SQLite than this machine's, which it installs in build
 	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade --only-binary :all: \

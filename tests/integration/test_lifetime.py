@@ -1,7 +1,11 @@
-"""A store's life against a plain model: nothing lost, nothing twice, nothing resurrected."""
+"""A store's life against a plain model: nothing lost, nothing twice, nothing resurrected.
+
+LONG_LIVES sets how many long ones are lived.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -48,6 +52,7 @@ from mnemosyned.verbs.upkeep import Sleep, Undo
 
 R = TypeVar("R")
 
+LONG_LIVES = int(os.environ.get("LONG_LIVES", "150"))
 SESSIONS = ("kitchen", "hall")
 SOURCES = (None, "cook")
 
@@ -452,7 +457,7 @@ class Lifetime(RuleBasedStateMachine):
         pytest.param(
             15, 16, id="short", marks=[pytest.mark.thorough, pytest.mark.sqlite]
         ),
-        pytest.param(150, 40, id="long", marks=pytest.mark.lifetime),
+        pytest.param(LONG_LIVES, 40, id="long", marks=pytest.mark.lifetime),
     ],
 )
 def test_a_life_loses_nothing_doubles_nothing_and_revives_nothing(
