@@ -435,7 +435,7 @@ class MessageCounter(Protocol):
 
 
 class CharsCounter:
-    """Token counter by characters: four to a token, one of CJK; media have a fixed cost.
+    """Token counter by characters: four to a token, or fewer of CJK; media have a fixed cost.
 
     A message has at least one token.
     """

@@ -48,14 +48,18 @@ class TokenCounter(Protocol):
 def count_weighted_chars(text: str) -> int:
     """Return the characters of a text, of which `CHARS_PER_TOKEN` take a token.
 
-    A Chinese, Japanese or Korean one counts as `CHARS_PER_TOKEN`, as it takes a token of its own.
+    Chinese, Japanese and Korean ones count by their tokens as `TokenEstimator` estimates them.
     """
     if text.isascii():
         return len(text)
-    return len(text) + (CHARS_PER_TOKEN - 1) * len(_WIDE.findall(text))
+    wide = _WIDE.findall(text)
+    tokens = sum(map(_WEIGHTS["english"].__getitem__, wide))
+    return len(text) - sum(map(len, wide)) + ceil(CHARS_PER_TOKEN * tokens)
 
 
-_WIDE = re.compile("[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
+_WIDE = re.compile(
+    r"[\u3040-\u30ff]+|[\u3000-\u303f\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]"
+)
 
 
 class Chars4:

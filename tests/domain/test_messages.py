@@ -21,7 +21,7 @@ from mnemosyned.conversation.messages import (
     message_text,
     read_message_time,
 )
-from mnemosyned.text.token_counts import Chars4
+from mnemosyned.text.token_counts import Chars4, TokenEstimator
 
 USE = tool_use("t1", a=1)
 ANSWER = says([tool_result("t1")])
@@ -86,11 +86,13 @@ def test_content_that_is_no_text_is_never_turned_into_some(content: object) -> N
         "ＡＢＣ１２３、。！？",
     ],
 )
-def test_each_character_of_cjk_is_a_token(words: str) -> None:
-    assert CharsCounter().text(words) == len(words)
-    assert CharsCounter().message(says(words)) == len(words)
-    assert CharsCounter().total([says([text_block(words)])]) == len(words)
-    assert CharsCounter().text(words + "word" * 5) == len(words) + 5
+def test_characters_of_cjk_count_by_their_tokens(words: str) -> None:
+    tokens = pytest.approx(TokenEstimator().count(words), abs=1)
+
+    assert CharsCounter().text(words) == tokens
+    assert CharsCounter().message(says(words)) == tokens
+    assert CharsCounter().total([says([text_block(words)])]) == tokens
+    assert CharsCounter().text(words + "word" * 5) == CharsCounter().text(words) + 5
 
 
 def test_pictures_cost_the_same_wherever_they_are() -> None:
