@@ -1,7 +1,8 @@
 """The description of the API against the running daemon: random requests, a generated client.
 
 `make test-http` installs the tools in build. EXAMPLES is how many requests are made of each operation
-and kind of data; 5 make about 2,000 requests, 250 over 10,000. HTTP_SEED repeats a run: it is printed.
+and kind of data; 5 make over 2,000 requests, 20 about 6,000, 250 over 10,000. HTTP_SEED repeats a run:
+it is printed.
 """
 
 import compileall
