@@ -192,6 +192,11 @@ def _describe_unknown(source: ImportSource) -> str:
             f"{source.name} is a database that cannot be imported; a backup of a memory is put "
             "back by `mnem restore-db`"
         )
+    if source.head.startswith(ARCHIVE):
+        return (
+            f"{source.name} is a ZIP archive without an export that can be imported, or a damaged "
+            "one; mnem import --format chatgpt or --format claude shows why"
+        )
     return (
         f"{source.name} has none of the formats that can be imported; if it is one of them, "
         f"name it with --format: {format_names()}"
