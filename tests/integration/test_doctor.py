@@ -193,6 +193,19 @@ def test_what_the_daemon_cannot_write_to_is_found(
     ]
 
 
+def test_a_file_of_another_user_is_reported_once(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    monkeypatch.setattr(os, "access", lambda _path, mode: mode != os.W_OK)
+
+    found = [each.text for each in look(home) if each.check == "permissions"]
+
+    assert f"{home.database} belongs to another user" in found
+    assert not [text for text in found if "cannot write" in text]
+
+
 def test_a_socket_that_root_left_is_found(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

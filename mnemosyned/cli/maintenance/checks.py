@@ -506,7 +506,10 @@ def check_permissions(installation: Installation) -> Iterator[Finding]:
     bad += [
         problem("permissions", f"you cannot write to {path}", f"chmod u+w {path}")
         for path in (database.parent, *written)
-        if path.exists() and not os.access(path, os.W_OK)
+        if path.exists()
+        and not os.access(path, os.W_OK)
+        # Another user's file is reported above, and chmod is refused.
+        and path.stat().st_uid == os.geteuid()
     ]
     yield from bad
     if not bad:
