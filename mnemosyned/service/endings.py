@@ -43,6 +43,9 @@ READ_AT_ONCE = 200
 SOON_MAX = 4
 """New memories that a reader waits for, a millisecond each at most times; later answers and the
 background read more."""
+AHEAD_MAX = 100
+"""The newest memories: only among them do readers read ahead, since what was said last matters most,
+and after an import each of thousands of questions would read a few."""
 SLEEP_MAX, SLEEP_S = 100, 0.3
 """Memories read before a sleep cycle that somebody asked for, where the background reads the others
 after it, and the time for them where there is no background. To read 2,000 took half as long as their sleep."""
@@ -166,14 +169,16 @@ class EndingFinder:
         return found
 
     def _find_ahead(self, limit: int) -> int:
-        """Read up to `limit` memories by words alone while somebody waits; return how many endings were new.
+        """Read up to `limit` of the newest by words alone while somebody waits; return how many endings were new.
 
         Vectors, which take far longer, read them again in the background, or without one at the next sleep.
         """
         if not self._has_news_ahead:
             return 0
         self._has_news_ahead = False
-        memories = self.store.endings.unread(limit=limit, after=self._read_to)
+        memories = self.store.endings.unread(
+            limit=limit, after=self._read_to, newest=AHEAD_MAX
+        )
         judgment = self._judge(list(memories.values()), None)
         self._read_to = max(memories, default=self._read_to)
         if len(memories) == limit:

@@ -454,6 +454,8 @@ class MemoryService:
         """Return the candidates for a question, and a note on what the search lacks, or none."""
         with self.store.search.one_snapshot():
             candidates = self.store.search.candidates(query)
+            if query.terms.are_codes and candidates.memories:
+                return candidates, ""  # the meaning of a code is noise
             return self.vectors.near(question, query, candidates)
 
     def rate_statements(self, texts: Mapping[str, str]) -> Mapping[str, float]:

@@ -134,6 +134,12 @@ class Terms:
     joins: tuple[tuple[str, str], ...] = ()
     """Words with the form in which they would be joined with a neighbor: `call` and `oncall`."""
 
+    @property
+    def are_codes(self) -> bool:
+        """Whether all terms are codes with a digit, such as `QX-48213`, which are found by words or not at all."""
+        codes = (is_code(word) and not _DIGITS.isdisjoint(word) for word in self.words)
+        return bool(self.words) and not self.grams and all(codes)
+
     def forms(self, word: str) -> tuple[str, ...]:
         """Return a word with its irregular forms, synonyms and accent variants: `buy` and `bought`."""
         folded = fold_case(word)

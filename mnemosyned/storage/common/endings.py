@@ -100,11 +100,21 @@ class EndingStore(StorePart):
 
     @reads
     def unread(
-        self, session: CommonSession, *, limit: int, after: int = 0
+        self,
+        session: CommonSession,
+        *,
+        limit: int,
+        after: int = 0,
+        newest: int | None = None,
     ) -> dict[int, MemoryRecord]:
-        """Return up to `limit` memories above `after` that were not read for endings, by row number."""
-        read = session.select_value("ending_progress", "position")
-        return read_memories_after(session, max(read or 0, after), limit=limit)
+        """Return up to `limit` memories above `after` that were not read for endings, by row number.
+
+        With `newest`, none before the last so many.
+        """
+        read = session.select_value("ending_progress", "position") or 0
+        if newest is not None:
+            after = max(after, session.newest_memory() - newest)
+        return read_memories_after(session, max(read, after), limit=limit)
 
     @reads
     def memories_at(
