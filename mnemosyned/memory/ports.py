@@ -6,7 +6,7 @@ Code that both engines share is in the parts of `storage/common/`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -186,8 +186,7 @@ class SearchStore(Protocol):
     """Finds candidates; ranking them is the domain's."""
 
     def one_snapshot(self) -> AbstractContextManager[None]:
-        """Give all reads of this thread in the block one snapshot, on an engine where that is faster."""
-        return nullcontext()
+        """Give all reads of this thread in the block one snapshot, which takes less time."""
 
     def candidates(self, query: Query) -> SearchCandidates:
         """Return the memories and summaries that match a query, not yet ranked."""

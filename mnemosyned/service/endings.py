@@ -44,8 +44,8 @@ SOON_MAX = 4
 """New memories that a reader waits for, a millisecond each at most times; later answers and the
 background read more."""
 AHEAD_MAX = 100
-"""The newest memories: only among them do readers read ahead, since what was said last matters most,
-and after an import each of thousands of questions would read a few."""
+"""Readers read ahead only among so many of the newest memories: what was said last matters most, and
+after an import each of thousands of questions would read a few."""
 SLEEP_MAX, SLEEP_S = 100, 0.3
 """Memories read before a sleep cycle that somebody asked for, where the background reads the others
 after it, and the time for them where there is no background. To read 2,000 took half as long as their sleep."""
@@ -169,7 +169,7 @@ class EndingFinder:
         return found
 
     def _find_ahead(self, limit: int) -> int:
-        """Read up to `limit` of the newest by words alone while somebody waits; return how many endings were new.
+        """Read up to `limit` of the newest by words alone while somebody waits; return how many were new.
 
         Vectors, which take far longer, read them again in the background, or without one at the next sleep.
         """
@@ -177,7 +177,7 @@ class EndingFinder:
             return 0
         self._has_news_ahead = False
         memories = self.store.endings.unread(
-            limit=limit, after=self._read_to, newest=AHEAD_MAX
+            limit=limit, after=self._read_to, newest=max(limit, AHEAD_MAX)
         )
         judgment = self._judge(list(memories.values()), None)
         self._read_to = max(memories, default=self._read_to)

@@ -380,17 +380,24 @@ class MemoryService:
         """
         begin = time.perf_counter()
         self.endings.find_soon()
-        # A thread that waits for a connection for a group holds none for its own memory.
+        query = reading.make_query(request, now=self._clock.now())
+        question = self.vectors.ask(query.topic or request.query)
+        # A thread that waits for a vector, or for a connection for a group, holds no connection meanwhile.
+        if question and not query.terms.are_codes:
+            question.vector()
         with nullcontext() if groups else self.store.search.one_snapshot():
-            recalled = self._recall(request, groups)
+            recalled = self._recall(request, query, question, groups)
         self.lists.count_recall(time.perf_counter() - begin)
         return recalled
 
-    def _recall(self, request: verbs.Recall, groups: Groups) -> verbs.Recalled:
+    def _recall(
+        self,
+        request: verbs.Recall,
+        query: Query,
+        question: engine_ports.PendingVector | None,
+        groups: Groups,
+    ) -> verbs.Recalled:
         """Return the hits for a question, as `recall` does."""
-        query = reading.make_query(request, now=self._clock.now())
-        asked = query.topic or request.query
-        question = self.vectors.ask(asked)
         found, note = self.search(query, question)
         searched: dict[str | None, MemoryService] = {None: self}
         candidates, notes = [found], [note]

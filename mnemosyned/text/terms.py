@@ -118,6 +118,7 @@ _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _WORD = re.compile(r"\w+")
 _CODE = re.compile(r"_|\w[./:\\]\w|[^\W\d].*\d|\d.*[^\W\d]|[a-z][A-Z]")
 CODE_CHARS_MIN = 3
+CODE_DIGITS_MIN = 2
 _EDGES = re.compile(r"^\W+|\W+$")
 _POSSESSIVE = re.compile(r"['’]s?$", re.IGNORECASE)
 
@@ -136,9 +137,10 @@ class Terms:
 
     @property
     def are_codes(self) -> bool:
-        """Whether all terms are codes with a digit, such as `QX-48213`, which are found by words or not at all."""
-        codes = (is_code(word) and not _DIGITS.isdisjoint(word) for word in self.words)
-        return bool(self.words) and not self.grams and all(codes)
+        """Whether all terms are codes with digits, such as `QX-48213`, which have no meaning as `mp3` has."""
+        counts = (sum(map(str.isdigit, word)) for word in self.words if is_code(word))
+        codes = sum(count >= CODE_DIGITS_MIN for count in counts)
+        return bool(codes) and codes == len(self.words) and not self.grams
 
     def forms(self, word: str) -> tuple[str, ...]:
         """Return a word with its irregular forms, synonyms and accent variants: `buy` and `bought`."""

@@ -173,3 +173,31 @@ def test_a_read_does_not_wait_for_ever_for_its_turn(tmp_path: Path) -> None:
         assert connection.execute("SELECT 1").fetchone() == (1,)
     readers.close()
     writer.close()
+
+
+def test_reads_that_share_a_snapshot_take_one_connection_and_renew_it_after_an_error(
+    writer: Writer, database: Path
+) -> None:
+    readers = Readers(database, size=1, wait_s=0.05)
+
+    def count() -> int:
+        with readers.reading() as session:
+            found: int = session.execute("SELECT count(*) FROM noted").fetchone()[0]
+            return found
+
+    def note() -> None:
+        writer.write(
+            lambda session: session.execute("INSERT INTO noted DEFAULT VALUES")
+        )
+
+    with readers.sharing(), readers.sharing():
+        note()  # before the first read
+        counts = [count()]
+        note()
+        counts.append(count())
+        with pytest.raises(StorageFailed), readers.reading() as session:
+            session.execute("SELECT nothing FROM noted")
+        counts.append(count())
+
+    assert [*counts, count()] == [1, 1, 2, 2]
+    readers.close()

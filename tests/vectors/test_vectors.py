@@ -80,6 +80,16 @@ def test_a_memory_is_found_by_meaning_in_other_words(service: MemoryService) -> 
     assert service.call(Recall(query="zxqv blorp")).hits == []
 
 
+def test_a_code_that_words_find_is_not_searched_by_meaning(
+    service: MemoryService,
+) -> None:
+    texts = ["Invoice tesla-2042 is paid", "The car came"]
+    remember_embedded(service, *texts)
+
+    assert contents(service.call(Recall(query="What is tesla-2042?"))) == texts[:1]
+    assert set(contents(service.call(Recall(query="car-2042")))) == set(texts)
+
+
 def test_memories_with_a_common_word_gain_by_vectors(service: MemoryService) -> None:
     remember_embedded(
         service, "an old tesla, red", "an old sofa, red", "a new sofa", "a new lamp"

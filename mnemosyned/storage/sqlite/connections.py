@@ -15,7 +15,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from mnemosyned.errors import StorageFailed
@@ -210,15 +210,58 @@ class Readers:
         self._admitting = threading.Event()
         self._admitting.set()
         self._generation = 0
+        self._shared = threading.local()
+        """What `sharing` gives a thread: its stack, and its session once it has read."""
 
     def renew(self) -> None:
         """Replace each connection before its next read, as the path leads to another file now."""
         self._generation += 1
 
     @contextmanager
+    def sharing(self) -> Iterator[None]:
+        """Give this thread's `reading` in the block the snapshot that the first one takes."""
+        if self._stack is not None:
+            yield
+            return
+        with ExitStack() as stack:
+            self._shared.stack, self._shared.session = stack, None
+            try:
+                yield
+            finally:
+                self._shared.stack = None
+
+    @property
+    def _stack(self) -> ExitStack | None:
+        return getattr(self._shared, "stack", None)
+
+    @contextmanager
+    def reading(self) -> Iterator[SqliteSession]:
+        """Lend a session as `snapshot` does; within `sharing`, all blocks of a thread have one."""
+        began = time.monotonic()
+        stack = self._stack
+        try:
+            if stack is None:
+                with self.snapshot() as session:
+                    yield session
+                return
+            if self._shared.session is None:
+                self._shared.session = stack.enter_context(self.snapshot())
+            yield self._shared.session
+        except BaseException as error:
+            if stack is not None:
+                # SQLite may have ended the transaction.
+                self._shared.session = None
+                with suppress(StorageFailed):
+                    stack.close()
+            if isinstance(error, sqlite3.Error):
+                raise storage_failed(error, NOT_ANSWERED) from error
+            raise
+        finally:
+            note_database_time(began)
+
+    @contextmanager
     def snapshot(self) -> Iterator[SqliteSession]:
         """Lend a session that sees one state of the file while the block runs."""
-        began = time.monotonic()
         if not self._admitting.is_set():  # a third of the time of a wait that is over
             self._admitting.wait(self._wait_s)
         try:
@@ -241,7 +284,6 @@ class Readers:
             raise storage_failed(error, NOT_ANSWERED) from error
         finally:
             self._pool.put(connection)
-            note_database_time(began)
 
     def _renew_connection(self, outdated: SqliteSession | None) -> SqliteSession:
         """Return a new connection to the file at the path, in place of an outdated one if there is one."""

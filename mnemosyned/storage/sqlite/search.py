@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import cached_property
 from heapq import nlargest
@@ -29,7 +30,7 @@ from mnemosyned.search.scoring import READ_CHARS_MAX
 from mnemosyned.search.words import Forms, Frequencies, Having, WordRows
 from mnemosyned.storage.common import listing
 from mnemosyned.storage.common.search import CommonIndex
-from mnemosyned.storage.common.session import Engine, StorePart, instant
+from mnemosyned.storage.common.session import StorePart, instant
 from mnemosyned.storage.common.state import episode_at
 from mnemosyned.storage.sqlite.fulltext import (
     GLUED,
@@ -46,6 +47,7 @@ from mnemosyned.storage.sqlite.listing import (
     query_filter,
 )
 from mnemosyned.storage.sqlite.session import SEQ_AMONG, SqliteSession, instant_text
+from mnemosyned.storage.sqlite.writer import SqliteEngine
 from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.languages.tables import TimeOrder
 
@@ -313,9 +315,14 @@ class SqliteIndex(CommonIndex):
 class SqliteSearch(StorePart, SearchStore):
     """A `SearchStore` on one SQLite file."""
 
-    def __init__(self, engine: Engine, frequencies: Frequencies) -> None:
+    _engine: SqliteEngine
+
+    def __init__(self, engine: SqliteEngine, frequencies: Frequencies) -> None:
         super().__init__(engine)
         self._frequencies = frequencies
+
+    def one_snapshot(self) -> AbstractContextManager[None]:
+        return self._engine.readers.sharing()
 
     def candidates(self, query: Query) -> SearchCandidates:
         if not query.terms and not query.only_then:

@@ -225,4 +225,4 @@ class SqliteEngine:
         self.writer = writer
         self.readers = readers
         self.write = writer.write
-        self.reading = self.streaming = readers.snapshot
+        self.reading, self.streaming = readers.reading, readers.snapshot
