@@ -215,7 +215,7 @@ def restore_text(restored: RestoredDatabase) -> str:
             "forgotten between the backup and that time may be back"
         )
     lines += [
-        f"the backup has a fault: {problem}; mnem doctor --repair mends it"
+        f"the backup has a fault: {problem}; mnem doctor says more"
         for problem in copy.problems
     ]
     return "\n".join(lines)

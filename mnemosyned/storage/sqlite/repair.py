@@ -204,7 +204,10 @@ def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
     faults = []
     if changed := list(_changed_texts(connection)):
         ids = ", ".join(changed[:IDS_SHOWN])
-        text = f"texts that are not as they were stored: {len(changed):,} ({ids})"
+        text = (
+            f"texts that are not as they were stored: {len(changed):,} ({ids}); "
+            "without a backup, mnem edit corrects one"
+        )
         faults.append(StorageFault(FaultKind.TEXT, "texts", text))
     return faults + [
         StorageFault(
