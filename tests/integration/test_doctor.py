@@ -28,6 +28,7 @@ from mnemosyned.backup_schedule import backup_name
 from mnemosyned.cli.maintenance.checks import Finding, Severity
 from mnemosyned.cli.maintenance.databases import restore_database
 from mnemosyned.cli.maintenance.doctor import examine, present_installation, repair
+from mnemosyned.memory.values import Tier
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.fulltext import rebuild_index
 from mnemosyned.storage.sqlite.repair import (
@@ -218,6 +219,24 @@ def test_a_socket_that_root_left_is_found(
     )
 
     assert f"{path} belongs to another user (id {os.geteuid()})" in bad(look(home))
+
+
+def test_a_text_that_is_not_utf8_is_readable_after_a_repair(home: Home) -> None:
+    home.sql("UPDATE working_memory SET content = 'The key' || CAST(x'ff' AS TEXT)")
+    home.sql("UPDATE episodic_memory SET content = content || CAST(x'ff' AS TEXT)")
+
+    done = look_and_repair(home)
+
+    assert any("replaced bytes that are not UTF-8" in line for line in done), done
+    with Memory(home.database) as memory:
+        texts = {each.id: each.content for each in memory.list(tier=Tier.WORKING)}
+        assert set(texts.values()) == {"The key\ufffd"}
+        for id in texts:
+            memory.edit(id, text=f"The key is {id}")
+        assert memory.list(level="episode").episodes
+    assert not [
+        text for text in bad(look(home)) if "damaged" in text or "index" in text
+    ]
 
 
 def test_a_database_in_use_is_not_repaired(home: Home) -> None:

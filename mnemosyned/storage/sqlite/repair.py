@@ -320,6 +320,7 @@ def repair_database(database: Path, migrations: Path) -> Iterator[str]:
     with closing(_open_database(database)) as connection:
         yield from _recreate_missing(connection, migrations)
         present = schema.table_names(connection)
+        yield from _replace_unreadable(connection)
         yield from _return_orphans(connection)
         # The next cycle rolls them up again.
         unlinked = connection.execute(
@@ -464,6 +465,22 @@ def _extract_episode_again(connection: SqliteSession, episode: int) -> tuple[int
             [(seq, *pair, is_secret) for pair, is_secret in wanted.items()]
         )
     return changed, has_new_secret
+
+
+def _replace_unreadable(connection: sqlite3.Connection) -> Iterator[str]:
+    """Replace bytes that are not UTF-8, because every list with such a text fails; yield a line of text."""
+    count = 0
+    for table in _STORED_HASHES:
+        rows = connection.execute(f"SELECT seq, CAST(content AS BLOB) FROM {table}")
+        wrong = [
+            (text, seq)
+            for seq, content in rows
+            if (text := content.decode(errors="replace")).encode() != content
+        ]
+        connection.executemany(f"UPDATE {table} SET content = ? WHERE seq = ?", wrong)
+        count += len(wrong)
+    if count:
+        yield f"replaced bytes that are not UTF-8 in {count:,} texts"
 
 
 def _return_orphans(connection: sqlite3.Connection) -> Iterator[str]:
