@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from mnemosyned.memory.fields import EDITABLE
 from mnemosyned.memory.masking import mask_memories
-from mnemosyned.memory.values import Learning, MemoryRecord, Revision
+from mnemosyned.memory.values import EDITABLE, Learning, MemoryRecord, Revision
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
 from mnemosyned.text.sentences import contains_statement

@@ -12,8 +12,7 @@ from typing import Any
 
 from mnemosyned.memory.capture import CAPTURED_PREFIX, IMPORTED_PREFIX
 from mnemosyned.memory.consolidation import GroupReport, GroupStatus, LogEntry
-from mnemosyned.memory.fields import MemoryFilter
-from mnemosyned.memory.values import Episode, MemoryRecord
+from mnemosyned.memory.values import Episode, MemoryFilter, MemoryRecord
 from mnemosyned.text.sentences import WORD_END, WORD_START
 from mnemosyned.text.stems import fold_case
 from mnemosyned.text.terms import Terms, has_unspaced_script

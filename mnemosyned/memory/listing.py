@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.fields import MemoryFilter
-from mnemosyned.memory.values import Episode, LearningKind, MemoryRecord, Tier
+from mnemosyned.memory.values import (
+    Episode,
+    LearningKind,
+    MemoryFilter,
+    MemoryRecord,
+    Tier,
+)
 
 if TYPE_CHECKING:
     from mnemosyned.text.terms import Terms

@@ -12,8 +12,7 @@ from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mnemosyned.memory.fields import MemoryFilter
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.memory.values import Episode, MemoryFilter, MemoryRecord, Tier
 from mnemosyned.text.languages.tables import LANGUAGES, TimeOrder
 from mnemosyned.text.stems import WORD, fold_case, stem
 from mnemosyned.text.terms import (

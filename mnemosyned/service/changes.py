@@ -17,10 +17,10 @@ from mnemosyned.errors import BatchChanged, InvalidRequest, WordsPruned
 from mnemosyned.ids import new_id
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit, values_before
 from mnemosyned.memory.engine_ports import MemoryVectors
-from mnemosyned.memory.fields import EDITABLE
 from mnemosyned.memory.listing import LearningFilter, parse_cursor
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import (
+    EDITABLE,
     Action,
     ActionKind,
     Episode,

@@ -34,11 +34,16 @@ from mnemosyned.memory.exchange import (
     Record,
     RestoreReport,
 )
-from mnemosyned.memory.fields import ROW_FIELDS, FieldKind, MemoryFilter
 from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.ports import SearchStore
-from mnemosyned.memory.values import Action, tag_names
+from mnemosyned.memory.values import (
+    ROW_FIELDS,
+    Action,
+    FieldKind,
+    MemoryFilter,
+    tag_names,
+)
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.backups import file_bytes
 from mnemosyned.service.intake import check_metadata

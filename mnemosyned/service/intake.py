@@ -15,10 +15,9 @@ from mnemosyned.conversation.learnings.recognize import USER_ROLES, extract_lear
 from mnemosyned.ids import new_id
 from mnemosyned.instants import shift
 from mnemosyned.memory.edit import MemoryEdit
-from mnemosyned.memory.fields import ROW_FIELDS
 from mnemosyned.memory.masking import SecretRule, apply_secret_rule
 from mnemosyned.memory.ports import Draft
-from mnemosyned.memory.values import Learning, MemoryRecord, tag_names
+from mnemosyned.memory.values import ROW_FIELDS, Learning, MemoryRecord, tag_names
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
 from mnemosyned.verbs.request import Instant, instant

@@ -22,12 +22,17 @@ from mnemosyned.errors import BatchChanged, InvalidRequest, MnemosynedError
 from mnemosyned.instants import in_zone, shift, shift_months
 from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.fields import FILTER_FIELDS
 from mnemosyned.memory.forgetting import ForgetFilter, Newest
 from mnemosyned.memory.listing import ListFilter, parse_cursor
 from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import Episode, PreviewLine, Tier, tag_names
+from mnemosyned.memory.values import (
+    FILTER_FIELDS,
+    Episode,
+    PreviewLine,
+    Tier,
+    tag_names,
+)
 from mnemosyned.search.confidence import format_period_asked
 from mnemosyned.search.query import (
     AskedSource,

@@ -13,7 +13,10 @@ from mnemosyned.assembly.stores import open_store
 from mnemosyned.config.settings import DatabaseLocation
 from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.exchange import ExportedMemory
-from mnemosyned.memory.fields import (
+from mnemosyned.memory.forgetting import ForgetFilter, Grace
+from mnemosyned.memory.listing import ListFilter
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import (
     EDITABLE,
     FIELDS,
     FILTER_FIELDS,
@@ -22,11 +25,9 @@ from mnemosyned.memory.fields import (
     FieldKind,
     MemoryField,
     MemoryFilter,
+    MemoryRecord,
+    Tier,
 )
-from mnemosyned.memory.forgetting import ForgetFilter, Grace
-from mnemosyned.memory.listing import ListFilter
-from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.search.query import Query, RankedResult
 from mnemosyned.service.service import MemoryService
 from mnemosyned.text.languages.tables import TimeOrder

@@ -15,10 +15,15 @@ from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import InvalidRequest, ModelUnavailable
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.engine_ports import MemoryVectors
-from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import EmbedderState, Learning, LearningKind, MemoryRecord
+from mnemosyned.memory.values import (
+    EmbedderState,
+    Learning,
+    LearningKind,
+    MemoryFilter,
+    MemoryRecord,
+)
 from mnemosyned.service import endings
 from mnemosyned.service.endings import EndingFinder
 from mnemosyned.sleep.context import ForegroundGate

@@ -18,7 +18,7 @@ from support.postgres import open_store, rows, run
 from support.twins import CYCLES_MAX, service_over
 
 from mnemosyned.memory.engine_ports import LOCAL_OWNER
-from mnemosyned.memory.fields import MemoryFilter
+from mnemosyned.memory.values import MemoryFilter
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.postgres import pool
 from mnemosyned.storage.postgres.pool import (

@@ -18,9 +18,8 @@ from support.fakes import NOON, memory, remember_batch
 from support.postgres import Server, number_of, open_owned_stores, open_store, run
 
 from mnemosyned.errors import MemoryBusy, NotFound, StorageFailed
-from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.ports import Draft
-from mnemosyned.memory.values import MemoryRecord, Tier
+from mnemosyned.memory.values import MemoryFilter, MemoryRecord, Tier
 from mnemosyned.storage.postgres import connections, memories
 from mnemosyned.storage.postgres.memories import INSERTED_AT_ONCE
 from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore

@@ -19,8 +19,7 @@ from mnemosyned.cli.output.terminal import say
 from mnemosyned.cli.verb_command import make_verb_command
 from mnemosyned.errors import InvalidRequest, MnemosynedError
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.fields import EDITABLE
-from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.memory.values import EDITABLE, MemoryRecord
 from mnemosyned.verbs.memories import EditMemory, Get
 
 WORDS = "say the new words: --text 'We deploy on Mondays.'"

@@ -10,8 +10,7 @@ from operator import attrgetter
 
 from mnemosyned.errors import BatchChanged
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit
-from mnemosyned.memory.fields import EDITED_FIELDS
-from mnemosyned.memory.values import Action, Revision, Tier
+from mnemosyned.memory.values import EDITED_FIELDS, Action, Revision, Tier
 from mnemosyned.storage.common import state
 from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.injections import erase_injected_texts

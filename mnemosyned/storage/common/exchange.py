@@ -33,9 +33,8 @@ from mnemosyned.memory.exchange import (
     RestoreReport,
     known_memory,
 )
-from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.injections import Injection
-from mnemosyned.memory.values import Action, Episode, Learning
+from mnemosyned.memory.values import Action, Episode, Learning, MemoryFilter
 from mnemosyned.storage.common import listing
 from mnemosyned.storage.common.endings import restore_ending
 from mnemosyned.storage.common.injections import insert_injection, read_injections

@@ -16,7 +16,6 @@ import msgspec
 from mnemosyned.memory.edit import in_force_again
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import ForgottenCopy, RecoverableRecord
-from mnemosyned.memory.fields import RECOVERABLE
 from mnemosyned.memory.forgetting import (
     ForgetFilter,
     Grace,
@@ -28,7 +27,7 @@ from mnemosyned.memory.forgetting import (
     keys_of_forgotten,
     name_matcher,
 )
-from mnemosyned.memory.values import Action, MemoryRecord, Recoverable
+from mnemosyned.memory.values import RECOVERABLE, Action, MemoryRecord, Recoverable
 from mnemosyned.storage.common import listing, state
 from mnemosyned.storage.common.endings import forget_endings, restore_ending
 from mnemosyned.storage.common.injections import forget_injected_words

@@ -21,7 +21,6 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.injections import InjectionOutcome
 from mnemosyned.memory.listing import (
     LIST_LIMITS,
@@ -38,7 +37,7 @@ from mnemosyned.memory.listing import (
     source_totals,
     stored_spellings,
 )
-from mnemosyned.memory.values import Tier
+from mnemosyned.memory.values import MemoryFilter, Tier
 from mnemosyned.search.query import Query
 from mnemosyned.storage.common.session import (
     CommonSession,

@@ -27,14 +27,22 @@ from mnemosyned.memory.exchange import (
     HookActivity,
     RecoverableRecord,
 )
-from mnemosyned.memory.fields import ROW_FIELDS, ROW_NAMES, FieldKind, MemoryField
 from mnemosyned.memory.injections import (
     BriefingEdit,
     Injection,
     InjectionKind,
     InjectionOutcome,
 )
-from mnemosyned.memory.values import Episode, Learning, LearningKind, MemoryRecord
+from mnemosyned.memory.values import (
+    ROW_FIELDS,
+    ROW_NAMES,
+    Episode,
+    FieldKind,
+    Learning,
+    LearningKind,
+    MemoryField,
+    MemoryRecord,
+)
 from mnemosyned.storage.common.session import (
     CommonSession,
     instant,

@@ -13,9 +13,8 @@ from mnemosyned.memory.engine_ports import (
     StorageSearch,
     VectorNews,
 )
-from mnemosyned.memory.fields import FILTER_FIELDS, column_list
 from mnemosyned.memory.periods import Level
-from mnemosyned.memory.values import Tier
+from mnemosyned.memory.values import FILTER_FIELDS, Tier, column_list
 from mnemosyned.search import finding
 from mnemosyned.search.query import BEGINNING, Match, Query
 from mnemosyned.storage.common import listing

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mnemosyned.memory import exchange
-from mnemosyned.memory.fields import column_list
 from mnemosyned.memory.forgetting import content_hash
-from mnemosyned.memory.values import Tier
+from mnemosyned.memory.values import Tier, column_list
 from mnemosyned.storage.common.exchange import (
     TAGS_AND_REVISIONS,
     ExportSnapshot,

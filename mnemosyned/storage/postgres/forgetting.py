@@ -17,9 +17,8 @@ import psycopg
 
 from mnemosyned.errors import StorageFailed
 from mnemosyned.memory.engine_ports import ServerPurge
-from mnemosyned.memory.fields import NAMING_FIELDS, column_list
 from mnemosyned.memory.forgetting import ForgetFilter, name_matcher
-from mnemosyned.memory.values import MemoryRecord, Tier
+from mnemosyned.memory.values import NAMING_FIELDS, MemoryRecord, Tier, column_list
 from mnemosyned.storage.common.forgetting import (
     DeletionStore,
     FoundMemory,

@@ -10,9 +10,15 @@ from typing import Any
 
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy
 from mnemosyned.fairness import pause_for_other_owners
-from mnemosyned.memory.fields import ROW_FIELDS, FieldKind
 from mnemosyned.memory.ports import Draft, Promotion, RememberReport
-from mnemosyned.memory.values import Action, Episode, MemoryRecord, Tier
+from mnemosyned.memory.values import (
+    ROW_FIELDS,
+    Action,
+    Episode,
+    FieldKind,
+    MemoryRecord,
+    Tier,
+)
 from mnemosyned.storage.common import records
 from mnemosyned.storage.common.sleep import SleepStore
 from mnemosyned.storage.common.state import insert_tags_and_validity

@@ -8,7 +8,7 @@ from itertools import product
 import msgspec
 
 from mnemosyned.memory import exchange
-from mnemosyned.memory.fields import column_list
+from mnemosyned.memory.values import column_list
 from mnemosyned.storage.common.exchange import (
     TAGS_AND_REVISIONS,
     ExportSnapshot,

@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
 
-from mnemosyned.memory.fields import NAMING_FIELDS
 from mnemosyned.memory.forgetting import ForgetFilter, is_named_in, name_matcher
-from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.memory.values import NAMING_FIELDS, MemoryRecord
 from mnemosyned.storage.common.forgetting import (
     DeletionStore,
     FoundMemory,

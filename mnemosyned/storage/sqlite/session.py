@@ -18,9 +18,15 @@ import msgspec
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.edit import Position, details_with
 from mnemosyned.memory.exchange import ExportedMemory
-from mnemosyned.memory.fields import ROW_FIELDS, FieldKind, column_list
 from mnemosyned.memory.forgetting import content_hash
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.memory.values import (
+    ROW_FIELDS,
+    Episode,
+    FieldKind,
+    MemoryRecord,
+    Tier,
+    column_list,
+)
 from mnemosyned.storage.common.rows import (
     column_values,
     detail_from,
