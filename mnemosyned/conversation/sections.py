@@ -22,8 +22,12 @@ from mnemosyned.text.frames import (
 from mnemosyned.text.languages.tables import LANGUAGES
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.sentences import split_sentences
-from mnemosyned.text.stems import fold_case, irregular_forms
-from mnemosyned.text.terms import gram_text, has_unspaced_script
+from mnemosyned.text.terms import (
+    fold_case,
+    gram_text,
+    has_unspaced_script,
+    irregular_forms,
+)
 from mnemosyned.text.token_counts import CHARS_PER_TOKEN
 from mnemosyned.text.tokens import COMMONPLACE_KINDS, EXACT_KINDS, TextToken, tokenize
 

@@ -14,8 +14,7 @@ from mnemosyned.memory.capture import CAPTURED_PREFIX, IMPORTED_PREFIX
 from mnemosyned.memory.consolidation import GroupReport, GroupStatus, LogEntry
 from mnemosyned.memory.values import Episode, MemoryFilter, MemoryRecord
 from mnemosyned.text.sentences import WORD_END, WORD_START
-from mnemosyned.text.stems import fold_case
-from mnemosyned.text.terms import Terms, has_unspaced_script
+from mnemosyned.text.terms import Terms, fold_case, has_unspaced_script
 
 
 @dataclass(frozen=True, slots=True)

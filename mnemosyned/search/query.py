@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.memory.values import Episode, MemoryFilter, MemoryRecord, Tier
 from mnemosyned.text.languages.tables import LANGUAGES, TimeOrder
-from mnemosyned.text.stems import WORD, fold_case, stem
 from mnemosyned.text.terms import (
     FOREIGN_STOP_WORDS,
     FUNCTION_WORDS,
     STOP_WORDS,
+    WORD,
     Terms,
+    fold_case,
     foreign_stop_words,
     is_stop_word,
+    stem,
     with_words_apart,
 )
 from mnemosyned.text.word_cache import clear_on_forget

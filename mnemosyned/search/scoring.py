@@ -26,20 +26,18 @@ from mnemosyned.search.query import (
     stems_and_kinds,
 )
 from mnemosyned.search.weights import WEIGHTS
-from mnemosyned.text.stems import (
-    WORD,
-    fold_case,
-    irregular_forms,
-    stem,
-    stem_prefix,
-    synonyms_of,
-)
 from mnemosyned.text.terms import (
+    WORD,
     Terms,
+    fold_case,
     gram_text,
     has_unspaced_script,
+    irregular_forms,
     is_vague,
+    stem,
+    stem_prefix,
     stems_with_content,
+    synonyms_of,
     with_words_apart,
 )
 

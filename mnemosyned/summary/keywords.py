@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence, Set as AbstractSet
 from typing import NamedTuple
 
-from mnemosyned.text.stems import light_stem
+from mnemosyned.text.terms import light_stem
 from mnemosyned.text.tokens import (
     CONNECTORS,
     COPULAS,

@@ -13,8 +13,7 @@ from itertools import chain
 
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.sentences import SENTENCE_CHARS_MAX, UNSPACED
-from mnemosyned.text.stems import light_stem
-from mnemosyned.text.terms import COMMON_WORDS, STOP_WORDS
+from mnemosyned.text.terms import COMMON_WORDS, STOP_WORDS, light_stem
 from mnemosyned.text.word_cache import WordCache
 
 _TABLES = read_tables(__file__, "cues.toml")

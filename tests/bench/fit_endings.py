@@ -35,7 +35,7 @@ from mnemosyned.search.vectors import packing
 from mnemosyned.search.vectors.bearing import DIFFERENCE_SCALE, PRODUCT_SCALE
 from mnemosyned.text.endings import statements as ending_statements
 from mnemosyned.text.endings.statements import Statement, read_statements
-from mnemosyned.text.stems import stem
+from mnemosyned.text.terms import stem
 
 Matrix = Any  # of numpy, whose types are not installed
 Tree = Any

@@ -11,7 +11,7 @@ from mnemosyned.text.dates import questions
 from mnemosyned.text.dates.questions import SPANS_MAX, TIME_PATTERNS, parse_times
 from mnemosyned.text.dates.spans import TimeSpan
 from mnemosyned.text.languages.tables import TimeOrder
-from mnemosyned.text.stems import WORD
+from mnemosyned.text.terms import WORD
 
 CASES = read_cases("date_questions")
 NOW = datetime(2026, 3, 18, 15, tzinfo=UTC)

@@ -20,7 +20,7 @@ from mnemosyned.text.languages.tables import (
     TimeGrammar,
     fold_letters,
 )
-from mnemosyned.text.stems import WORD
+from mnemosyned.text.terms import WORD
 
 GRAMMARS = [language.times for language in LANGUAGES if language.times]
 

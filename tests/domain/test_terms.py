@@ -6,26 +6,24 @@ from hypothesis import example, given, strategies as st
 from support.cases import each_case
 
 from mnemosyned.memory.forgetting import name_matcher
-from mnemosyned.text.stems import (
-    SPELLINGS_MAX,
-    WORD,
-    accent_variants,
-    fold_case,
-    irregular_forms,
-    stem,
-    stem_prefix,
-)
 from mnemosyned.text.terms import (
     JOINS_MAX,
     PHRASE_TOKENS_MAX,
+    SPELLINGS_MAX,
     TERMS_MAX,
+    WORD,
     Terms,
+    accent_variants,
+    fold_case,
     glued_words,
     gram_text,
     has_unspaced_script,
+    irregular_forms,
     join_compounds,
     parse_terms,
     split_compound,
+    stem,
+    stem_prefix,
     with_words_apart,
     without_unspaced,
 )

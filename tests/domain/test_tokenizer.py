@@ -5,7 +5,7 @@ from support.cases import each_case
 
 from mnemosyned.text.dates import formatting as dates
 from mnemosyned.text.sentences import SENTENCE_CHARS_MAX, split_sentences
-from mnemosyned.text.stems import light_stem
+from mnemosyned.text.terms import light_stem
 from mnemosyned.text.tokens import (
     AMOUNT_CHARS_MAX,
     CODE_PARTS_MAX,

@@ -9,8 +9,7 @@ from mnemosyned.conversation.learnings.relevance import (
     find_scope,
 )
 from mnemosyned.memory.values import Learning, LearningKind
-from mnemosyned.text.stems import stem
-from mnemosyned.text.terms import Terms, cut_snippet
+from mnemosyned.text.terms import Terms, cut_snippet, stem
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.text.tokens import tokenize
 from mnemosyned.text.word_cache import WORD_CHARS_MAX, WordCache, clear_word_caches

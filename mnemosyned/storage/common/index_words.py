@@ -6,8 +6,14 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from mnemosyned.text.stems import accent_variants, stem, stem_bytes
-from mnemosyned.text.terms import Terms, glued_words, gram_text
+from mnemosyned.text.terms import (
+    Terms,
+    accent_variants,
+    glued_words,
+    gram_text,
+    stem,
+    stem_bytes,
+)
 
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 """Characters that are separators, marks, or folded to others; the file says how they are written."""

@@ -13,8 +13,7 @@ from mnemosyned.storage.common import listing
 from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
 from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.session import PostgresSession
-from mnemosyned.text.stems import accent_variants
-from mnemosyned.text.terms import Terms
+from mnemosyned.text.terms import Terms, accent_variants
 
 FEW_MAX = 5_000
 """So many rows of the sessions asked for are named before the words are looked for."""

@@ -11,8 +11,7 @@ from pathlib import Path
 from mnemosyned.logs import logger
 from mnemosyned.search.words import Having
 from mnemosyned.storage.sqlite.schema import table_names
-from mnemosyned.text.stems import WORD, fold_case, stem
-from mnemosyned.text.terms import glued_words, gram_text
+from mnemosyned.text.terms import WORD, fold_case, glued_words, gram_text, stem
 
 GLUED = "\ue000"
 """Begins the stem of a word that touches a script without spaces; before each of them it is alone.

@@ -23,8 +23,7 @@ from mnemosyned.storage.common.listing import (
 )
 from mnemosyned.storage.sqlite.fulltext import any_of, glued_terms
 from mnemosyned.storage.sqlite.session import SqliteSession
-from mnemosyned.text.stems import accent_variants
-from mnemosyned.text.terms import Terms
+from mnemosyned.text.terms import Terms, accent_variants
 
 FEW_MAX = 5_000
 """So many rows of the sessions asked for are named before the words are looked for."""

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from mnemosyned.text.languages.tables import MONTHS, WEEKDAYS, count_stop_words
 from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import SPACED_ENDS
-from mnemosyned.text.stems import light_stem
-from mnemosyned.text.terms import COMMON_WORDS, STOP_WORDS
+from mnemosyned.text.terms import COMMON_WORDS, STOP_WORDS, light_stem
 from mnemosyned.text.tokens import FOREIGN_COMMON, TITLES
 
 _WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)

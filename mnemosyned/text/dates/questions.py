@@ -39,8 +39,7 @@ from mnemosyned.text.languages.tables import (
     join_grammars,
 )
 from mnemosyned.text.rule_files import fill_parts, read_patterns, read_tables
-from mnemosyned.text.stems import WORD, fold_case
-from mnemosyned.text.terms import is_vague, with_words_apart
+from mnemosyned.text.terms import WORD, fold_case, is_vague, with_words_apart
 
 SPANS_MAX = 4
 YEAR_CHARS = 4

@@ -29,7 +29,7 @@ from mnemosyned.text.languages.tables import (
     join_grammars,
 )
 from mnemosyned.text.rule_files import read_patterns, read_tables
-from mnemosyned.text.stems import WORD, fold_case
+from mnemosyned.text.terms import WORD, fold_case
 
 CHARS_MAX = 100
 

@@ -20,8 +20,7 @@ from typing import Any, Protocol
 from mnemosyned.text.languages.tables import COUNTS, LANGUAGES, MONTHS, WEEKDAYS
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.sentences import split_sentences
-from mnemosyned.text.stems import fold_case, irregular_forms, stem
-from mnemosyned.text.terms import STOP_WORDS
+from mnemosyned.text.terms import STOP_WORDS, fold_case, irregular_forms, stem
 from mnemosyned.text.word_cache import clear_on_forget
 
 SENTENCES_MAX = 20
