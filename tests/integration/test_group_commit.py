@@ -11,9 +11,13 @@ import pytest
 from support.fakes import memory, remember_batch, working_ids
 
 from mnemosyned.errors import StorageFailed
-from mnemosyned.storage.sqlite.connections import Readers, open_writer
+from mnemosyned.storage.sqlite.connections import (
+    COMMIT_SHARE_MAX,
+    Readers,
+    Writer,
+    open_writer,
+)
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.storage.sqlite.writer import COMMIT_SHARE_MAX, Writer
 
 THREADS = 16
 EACH = 20

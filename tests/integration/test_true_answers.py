@@ -17,8 +17,7 @@ from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import CHUNK
 from mnemosyned.service.undo import UNDO_CHUNK
 from mnemosyned.sleep.context import CommitPacing
-from mnemosyned.storage.sqlite.connections import open_writer
-from mnemosyned.storage.sqlite.writer import Writer
+from mnemosyned.storage.sqlite.connections import Writer, open_writer
 
 FULL = "the disk is full: free space, then try again"
 

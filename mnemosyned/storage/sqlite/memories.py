@@ -16,11 +16,11 @@ from mnemosyned.storage.common.search import VectorStore
 from mnemosyned.storage.common.session import reads, writes
 from mnemosyned.storage.common.sleep import SleepStore
 from mnemosyned.storage.common.state import insert_tags_and_validity
+from mnemosyned.storage.sqlite.connections import SqliteEngine
 from mnemosyned.storage.sqlite.fulltext import index_memories
 from mnemosyned.storage.sqlite.listing import memory_filter
 from mnemosyned.storage.sqlite.search import SqliteIndex
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
-from mnemosyned.storage.sqlite.writer import SqliteEngine
 
 TOGETHER = 50
 """Memories that one statement takes: it binds all values of each, and older builds bind 999 in all."""

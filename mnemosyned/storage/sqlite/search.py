@@ -32,6 +32,7 @@ from mnemosyned.storage.common import listing
 from mnemosyned.storage.common.search import CommonIndex
 from mnemosyned.storage.common.session import StorePart, instant
 from mnemosyned.storage.common.state import episode_at
+from mnemosyned.storage.sqlite.connections import SqliteEngine
 from mnemosyned.storage.sqlite.fulltext import (
     GLUED,
     all_of,
@@ -47,7 +48,6 @@ from mnemosyned.storage.sqlite.listing import (
     query_filter,
 )
 from mnemosyned.storage.sqlite.session import SEQ_AMONG, SqliteSession, instant_text
-from mnemosyned.storage.sqlite.writer import SqliteEngine
 from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.languages.tables import TimeOrder
 

@@ -28,6 +28,8 @@ from mnemosyned.storage.sqlite import fulltext, memories, ownership
 from mnemosyned.storage.sqlite.connections import (
     Checkpoints,
     Readers,
+    SqliteEngine,
+    Writer,
     checkpoint_log,
     frames_left,
     lost_transactions,
@@ -42,7 +44,6 @@ from mnemosyned.storage.sqlite.listing import SqliteLists
 from mnemosyned.storage.sqlite.schema import refuse_foreign, schema_version, upgrade
 from mnemosyned.storage.sqlite.search import SqliteSearch
 from mnemosyned.storage.sqlite.session import SqliteSession
-from mnemosyned.storage.sqlite.writer import SqliteEngine, Writer
 
 
 class SqliteMaintenance(StorePart, MaintenanceStore):
