@@ -24,8 +24,8 @@ from mnemosyned.storage.common.session import reads
 from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.sqlite import fulltext
 from mnemosyned.storage.sqlite.connections import SqliteEngine
-from mnemosyned.storage.sqlite.listing import term_conditions
 from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED
+from mnemosyned.storage.sqlite.search import term_conditions
 from mnemosyned.storage.sqlite.session import SqliteSession, memory_row
 
 CHECKPOINT_TRIES = 40

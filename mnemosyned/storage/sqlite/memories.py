@@ -18,8 +18,7 @@ from mnemosyned.storage.common.sleep import SleepStore
 from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.sqlite.connections import SqliteEngine
 from mnemosyned.storage.sqlite.fulltext import index_memories
-from mnemosyned.storage.sqlite.listing import memory_filter
-from mnemosyned.storage.sqlite.search import SqliteIndex
+from mnemosyned.storage.sqlite.search import SqliteIndex, memory_filter
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
 
 TOGETHER = 50

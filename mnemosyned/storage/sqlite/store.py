@@ -40,9 +40,8 @@ from mnemosyned.storage.sqlite.connections import (
 from mnemosyned.storage.sqlite.copies import CopyDamaged, back_up
 from mnemosyned.storage.sqlite.exchange import SqliteExporting, SqliteRestoring
 from mnemosyned.storage.sqlite.forgetting import SqliteDeletion, SqliteGrace
-from mnemosyned.storage.sqlite.listing import SqliteLists
 from mnemosyned.storage.sqlite.schema import refuse_foreign, schema_version, upgrade
-from mnemosyned.storage.sqlite.search import SqliteSearch
+from mnemosyned.storage.sqlite.search import SqliteLists, SqliteSearch
 from mnemosyned.storage.sqlite.session import SqliteSession
 
 
