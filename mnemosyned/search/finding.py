@@ -27,7 +27,7 @@ from mnemosyned.search.words import (
     top_candidates,
 )
 from mnemosyned.text.dates import mentions
-from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.dates.questions import TimeSpan
 
 FIRST_SCORE = 0.01
 """Score of the first memory of a time: negligible compared with a matching word."""

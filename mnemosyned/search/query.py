@@ -29,7 +29,7 @@ from mnemosyned.text.terms import (
 from mnemosyned.text.word_cache import clear_on_forget
 
 if TYPE_CHECKING:
-    from mnemosyned.text.dates.spans import TimeSpan
+    from mnemosyned.text.dates.questions import TimeSpan
 
 VAGUE = 0.5
 """Weight of words without content of their own: among notes and captions `get` and `much` are as

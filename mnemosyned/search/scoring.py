@@ -44,7 +44,7 @@ from mnemosyned.text.terms import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from mnemosyned.text.dates.spans import TimeSpan
+    from mnemosyned.text.dates.questions import TimeSpan
 
 
 READ_CHARS_MAX = 4_000

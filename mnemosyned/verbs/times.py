@@ -11,7 +11,7 @@ import msgspec
 
 from mnemosyned.errors import InvalidTime
 from mnemosyned.instants import in_zone
-from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.dates.questions import TimeSpan
 from mnemosyned.text.dates.typed import AmbiguousDate, period_around, read_time
 from mnemosyned.text.display import escape_line
 from mnemosyned.verbs.request import time_fields

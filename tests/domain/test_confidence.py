@@ -17,7 +17,7 @@ from mnemosyned.search.query import (
     ScoreBreakdown,
     SearchCandidates,
 )
-from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.dates.questions import TimeSpan
 from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import parse_terms
 

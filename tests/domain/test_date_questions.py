@@ -8,8 +8,12 @@ from hypothesis import given, settings, strategies as st
 from support.cases import each_case, read_cases
 
 from mnemosyned.text.dates import questions
-from mnemosyned.text.dates.questions import SPANS_MAX, TIME_PATTERNS, parse_times
-from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.dates.questions import (
+    SPANS_MAX,
+    TIME_PATTERNS,
+    TimeSpan,
+    parse_times,
+)
 from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import WORD
 

@@ -7,8 +7,11 @@ from support.cases import each_case
 
 from mnemosyned.summary.grounding.values import find_mentions
 from mnemosyned.text.dates.mentions import MentionReader, mention_terms
-from mnemosyned.text.dates.questions import compile_translation_rules, translate_times
-from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.dates.questions import (
+    TimeSpan,
+    compile_translation_rules,
+    translate_times,
+)
 from mnemosyned.text.languages.tables import (
     COUNTS,
     LANGUAGES,

@@ -19,7 +19,7 @@ from mnemosyned.search.query import (
 from mnemosyned.search.ranking import _lift_nearest, rank
 from mnemosyned.search.scoring import add_similarity, embedding_text
 from mnemosyned.search.weights import WEIGHTS
-from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.dates.questions import TimeSpan
 from mnemosyned.text.terms import parse_terms
 
 LONG = WEIGHTS.meaning_chars

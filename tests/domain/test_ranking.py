@@ -20,7 +20,7 @@ from mnemosyned.search.query import (
 from mnemosyned.search.ranking import ALIKE_MAX, are_crowded, best_level_only, rank
 from mnemosyned.search.scoring import question_share
 from mnemosyned.search.weights import WEIGHTS
-from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.dates.questions import TimeSpan
 from mnemosyned.text.terms import parse_terms
 
 COUNT = 10_000

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 from support.cases import each_case, read_cases
 
-from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.dates.questions import TimeSpan
 from mnemosyned.text.dates.typed import (
     CHARS_MAX,
     AmbiguousDate,

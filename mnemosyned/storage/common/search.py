@@ -27,7 +27,7 @@ from mnemosyned.storage.common.session import (
     writes,
 )
 from mnemosyned.storage.common.state import ancestors
-from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.dates.questions import TimeSpan
 from mnemosyned.text.languages.tables import TimeOrder
 
 _COLUMNS = (

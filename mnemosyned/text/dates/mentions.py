@@ -10,8 +10,7 @@ from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
 from mnemosyned.instants import shift
-from mnemosyned.text.dates.questions import mentioned_spans
-from mnemosyned.text.dates.spans import ORDINALS, TimeSpan
+from mnemosyned.text.dates.questions import ORDINALS, TimeSpan, mentioned_spans
 from mnemosyned.text.languages.tables import LANGUAGES, MONTHS, WEEKDAYS
 
 MENTION_CHARS_MAX = 1_500

@@ -13,8 +13,12 @@ from functools import lru_cache
 from typing import Literal
 
 from mnemosyned.instants import in_zone, shift, shift_months
-from mnemosyned.text.dates.questions import matching_time_patterns, translate_times
-from mnemosyned.text.dates.spans import TimeSpan, matched_spans
+from mnemosyned.text.dates.questions import (
+    TimeSpan,
+    matched_spans,
+    matching_time_patterns,
+    translate_times,
+)
 from mnemosyned.text.languages.tables import (
     COUNTS,
     ENGLISH_MONTHS,
