@@ -12,9 +12,9 @@ import click
 
 from mnemosyned.agents.setup.files import SetupJournal
 from mnemosyned.agents.setup.parts import Machine, Programs, SetupSite
-from mnemosyned.agents.setup.plan import FileChange, plan_undo
 from mnemosyned.agents.setup.targets import TARGETS, write_packages
 from mnemosyned.agents.setup.tools import (
+    FileChange,
     ToolActivity,
     ToolCheck,
     ToolPlan,
@@ -22,6 +22,7 @@ from mnemosyned.agents.setup.tools import (
     confirm_by_program,
     edits_to_undo,
     plan_tool,
+    plan_undo,
     recognized_edits,
     set_up,
     summarize_parts,
