@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mnemosyned.daemon.http.listening import LOGIN_PATH
 from mnemosyned.daemon.http.protocol import bearer_token, token_refusal
 from mnemosyned.daemon.http.server import VERB_PREFIX
-from mnemosyned.daemon.http.tcp import LOGIN_PATH
 from mnemosyned.daemon.resources import parse_call, require_scope
 from mnemosyned.errors import LimitReached
 from mnemosyned.http_messages import HttpRequest, Resource, Response

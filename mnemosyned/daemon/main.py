@@ -36,7 +36,7 @@ from mnemosyned.version import __version__, install_command
 
 if TYPE_CHECKING:
     from mnemosyned.assembly.owners import OwnerMemories
-    from mnemosyned.daemon.http.tcp import Certificate
+    from mnemosyned.daemon.http.listening import Certificate
     from mnemosyned.daemon.owners import OwnerResources
     from mnemosyned.daemon.processes import FirstProcess, ProcessGroup
 
@@ -267,7 +267,7 @@ class Daemon:
                 unix = stack.enter_context(listen_on_socket(path))
                 listeners.append(Listener(unix))
             if config.listen:
-                from mnemosyned.daemon.http.tcp import listen_on_tcp  # noqa: PLC0415 as above
+                from mnemosyned.daemon.http.listening import listen_on_tcp  # noqa: PLC0415 as above
 
                 tcp = listen_on_tcp(
                     config.listen,
@@ -324,7 +324,7 @@ class Daemon:
     ) -> None:
         """Serve metrics and probes alone on "host:port", with threads that requests never take."""
         # Loaded here: without TCP the start need not wait for it.
-        from mnemosyned.daemon.http.tcp import listen_for_metrics  # noqa: PLC0415
+        from mnemosyned.daemon.http.listening import listen_for_metrics  # noqa: PLC0415
 
         listener = stack.enter_context(listen_for_metrics(address))
         activity = metrics.ServerActivity()
@@ -549,6 +549,6 @@ def _load_certificate(config: Config) -> Certificate | None:
     if config.tls_files is None:
         return None
     # Loaded here: without TCP the start need not wait for it.
-    from mnemosyned.daemon.http.tcp import Certificate  # noqa: PLC0415
+    from mnemosyned.daemon.http.listening import Certificate  # noqa: PLC0415
 
     return Certificate(*config.tls_files)

@@ -1,28 +1,30 @@
-"""Listening: on a Unix socket, claimed by one daemon at a time for its own user alone, and on TCP."""
+"""Listening: on a Unix socket, claimed by one daemon at a time for its own user alone, and on TCP with TLS."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import hmac
 import os
 import resource
+import secrets
 import socket
+import ssl
 import stat
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
-from mnemosyned.daemon.http.protocol import SOCKET, Access
-from mnemosyned.errors import DatabaseInUse, InvalidRequest
+from mnemosyned.config.settings import LOCALHOST, is_loopback, tcp_address
+from mnemosyned.daemon.http.protocol import OWNER_ADVICE, SOCKET, Access
+from mnemosyned.daemon.metrics import PROBE_PATHS
+from mnemosyned.errors import ConfigInvalid, DatabaseInUse, InvalidRequest
 from mnemosyned.logs import logger
+from mnemosyned.memory.engine_ports import owner_of
 from mnemosyned.paths import SOCKET_PATH_BYTES_MAX, require_usable_path
-
-if TYPE_CHECKING:
-    from mnemosyned.daemon.http.tcp import Certificate
-
 
 BACKLOG = 1024
 DESCRIPTORS_RESERVED = 64
@@ -203,3 +205,204 @@ class Listener:
     """Of those whose clients speak TLS."""
     refused_user: Callable[[socket.socket], int | None] | None = None
     """Returns the user id of a client that is refused, or None; None where any user may connect."""
+
+
+LOGIN_PATH = "/v1/login"
+"""Where the code of an invitation is exchanged for a token."""
+TOKEN_BYTES = 32
+TOKEN_CHARS_MIN = 32
+TOKEN_CHARS_MAX = 1_000
+
+
+@contextmanager
+def listen_on_tcp(
+    setting: str,
+    *,
+    token_file: Path | None,
+    certificate: Certificate | None = None,
+    joins: bool = False,
+    admits: Callable[[Mapping[str, str]], bool] | None = None,
+) -> Iterator[Listener]:
+    """Listen on a TCP address, "host:port", in a block, and yield the listener.
+
+    Clients send the token in `token_file`, created if missing; with None, an owner's token, or headers
+    that `admits` accepts. With `joins`, another process listens there already. Raises
+    `InvalidRequest` for an address in use, and `ConfigInvalid` for the token's file.
+    """
+    token, advice = b"", OWNER_ADVICE
+    if token_file:
+        advice = "send the daemon's token: Authorization: Bearer TOKEN"
+        token = read_token(token_file).encode()
+
+    def is_token(text: str) -> bool:
+        """Return True for the daemon's token, or the form of an owner's, which is checked later."""
+        if token:
+            return hmac.compare_digest(text.encode(), token)  # in constant time
+        return owner_of(text) is not None
+
+    host, port = tcp_address(setting, tls=certificate is not None)
+    with bind_tcp(
+        host, port, named=f"listen: {setting}", field="listen", joins=joins
+    ) as listener:
+        address, hosts = _names_of(listener)
+        access = Access(
+            local=False,
+            address=address,
+            hosts=None if certificate else hosts,
+            is_token=is_token,
+            admits=admits,
+            open_paths=frozenset(
+                PROBE_PATHS if token_file else (*PROBE_PATHS, LOGIN_PATH)
+            ),
+            advice=advice,
+        )
+        noted = {"token_file": str(token_file)} if token_file else {}
+        log.info("listening", address=access.address, **noted)
+        yield Listener(listener, access, certificate)
+
+
+@contextmanager
+def listen_for_metrics(setting: str) -> Iterator[Listener]:
+    """Listen on "host:port" for plain HTTP without a token, in a block.
+
+    On a loopback address a request must name it as its host. Raises `InvalidRequest`.
+    """
+    host, port = tcp_address(setting, tls=True)
+    named = f"metrics_listen: {setting}"
+    with bind_tcp(host, port, named=named, field="metrics_listen") as listener:
+        address, hosts = _names_of(listener)
+        is_private = is_loopback(setting)
+        log.info("metrics_listening", address=address, loopback=is_private)
+        access = Access(
+            local=False, address=address, hosts=hosts if is_private else None
+        )
+        yield Listener(listener, access)
+
+
+def _names_of(listener: socket.socket) -> tuple[str, frozenset[str]]:
+    """Return a listening socket's address, and the `Host` headers for it that are accepted."""
+    host, port = listener.getsockname()[:2]
+    number = f"[{host}]" if ":" in host else host
+    names = (number, LOCALHOST, "127.0.0.1", "[::1]")
+    return f"{number}:{port}", frozenset(f"{name}:{port}" for name in names)
+
+
+def read_token(file: Path) -> str:
+    """Return the token in a file, created if missing. Raises `ConfigInvalid` for an unsafe one."""
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_token(file)
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        with os.fdopen(descriptor, encoding="ascii") as opened:
+            mode = os.fstat(descriptor)
+            token = opened.read(TOKEN_CHARS_MAX).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigInvalid(
+            f"the token in {file} cannot be read: {error}", field="listen"
+        ) from error
+    if mode.st_uid != os.geteuid() or mode.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigInvalid(
+            f"others may read the token in {file}; delete the file, and a new one is made",
+            field="listen",
+        )
+    if len(token) < TOKEN_CHARS_MIN:
+        raise ConfigInvalid(
+            f"the token in {file} has under {TOKEN_CHARS_MIN} characters; delete the file, "
+            "and a new one is made",
+            field="listen",
+        )
+    return token
+
+
+def _make_token(file: Path) -> None:
+    """Create the file atomically with a random token, unless it exists."""
+    fresh = file.with_name(f"{file.name}.{os.getpid()}")
+    if file.exists() or file.is_symlink():
+        return
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, flags, 0o600), "w", encoding="ascii") as opened:
+        opened.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+    try:
+        os.link(fresh, file)
+    except FileExistsError:  # another daemon was first
+        pass
+    finally:
+        fresh.unlink()
+
+
+PART_BYTES = 64 * 1024
+
+
+class Certificate:
+    """The daemon's TLS certificate, which can be read again after a renewal."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        """Read the PEM files of certificate and key. Raises `ConfigInvalid`."""
+        self._files = (certificate, key)
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._context.set_alpn_protocols(["http/1.1"])
+        self.read()
+
+    def read(self) -> None:
+        """Read the files again, for new clients. Raises `ConfigInvalid`."""
+
+        def refuse_password() -> str:  # nobody is there to type it
+            """Raise `OSError`, as nobody can type the password of an encrypted key."""
+            raise OSError("the key is encrypted; decrypt it, and protect the file")
+
+        certificate, key = self._files
+        try:
+            if key.stat().st_mode & stat.S_IRWXO:
+                _refuse_setting(
+                    f"others may read {key}; take that right from them", "tls.key"
+                )
+            self._context.load_cert_chain(certificate, key, password=refuse_password)
+        except OSError as error:  # which a mistake in a file is, too
+            reason = error.strerror or str(error)
+            _refuse_setting(
+                f"{certificate} with {key} cannot be used: {reason}", "tls.certificate"
+            )
+
+    def channel(self) -> ServerTlsChannel:
+        """Return the encryption of one new client's connection."""
+        return ServerTlsChannel(self._context)
+
+
+class ServerTlsChannel:
+    """TLS of one client: decrypts and encrypts bytes, without sending or receiving any."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+
+    def open(self, data: bytes) -> bytes | None:
+        """Return decrypted bytes; None until a whole record came, b"" after an end or fault.
+
+        In the latter case `unsent` may have an alert to send.
+        """
+        self._incoming.write(data)
+        parts: list[bytes] = []
+        try:
+            while part := self._tls.read(PART_BYTES):
+                parts.append(part)
+        except ssl.SSLWantReadError:
+            return b"".join(parts) or None
+        except ssl.SSLError:
+            pass
+        return b"".join(parts)
+
+    def seal(self, data: bytes) -> bytes:
+        """Return bytes for the client, encrypted. Raises `OSError` if TLS has ended."""
+        self._tls.write(data)
+        return self.unsent()
+
+    def unsent(self) -> bytes:
+        """Take and return the encrypted bytes to send to the client, such as a handshake."""
+        return self._outgoing.read()
+
+
+def _refuse_setting(reason: str, field: str) -> NoReturn:
+    """Raise `ConfigInvalid` for the setting `field`, with a reason."""
+    raise ConfigInvalid(f"{field}: {reason}", field=field)

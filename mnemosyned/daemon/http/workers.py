@@ -23,7 +23,7 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import PoolFigures
 
 if TYPE_CHECKING:
-    from mnemosyned.daemon.http.tcp import ServerTlsChannel
+    from mnemosyned.daemon.http.listening import ServerTlsChannel
 
 
 RECEIVE_BYTES = 64 * 1024
