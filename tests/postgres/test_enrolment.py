@@ -26,10 +26,15 @@ from support.postgres import (
 )
 
 from mnemosyned.config.settings import OwnersConfig
-from mnemosyned.daemon.enrolment import TRIES_OF_ADDRESS, TRIES_OF_ALL, TryLimit
 from mnemosyned.daemon.http.server import make_handler
 from mnemosyned.daemon.metrics import ServerActivity
-from mnemosyned.daemon.owners import OwnerResources, TokenCache
+from mnemosyned.daemon.owners import (
+    TRIES_OF_ADDRESS,
+    TRIES_OF_ALL,
+    OwnerResources,
+    TokenCache,
+    TryLimit,
+)
 from mnemosyned.errors import LimitReached, NotFound, StorageFailed, Unauthorized
 from mnemosyned.http_messages import HttpRequest
 from mnemosyned.memory.engine_ports import (
