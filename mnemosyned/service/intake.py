@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar, overload
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,7 +20,7 @@ from mnemosyned.memory.ports import Draft
 from mnemosyned.memory.values import ROW_FIELDS, Learning, MemoryRecord, tag_names
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
-from mnemosyned.verbs.request import Instant, instant
+from mnemosyned.verbs.request import Instant, instant, to_utc
 
 _GIVEN = tuple(
     field.name for field in ROW_FIELDS if field.name not in ("id", "created_at")
@@ -177,21 +177,6 @@ def check_created_at(given: Instant, now: datetime, *, field: str) -> datetime:
             f"{field} lies in the future; a memory has already happened", field=field
         )
     return to_utc(given, field=field)
-
-
-@overload
-def to_utc(given: Instant, *, field: str) -> datetime: ...
-@overload
-def to_utc(given: Instant | None, *, field: str) -> datetime | None: ...
-def to_utc(given: Instant | None, *, field: str) -> datetime | None:
-    """Return a time in UTC, None for None. Raises `InvalidTime`, which names `field`."""
-    moment = instant(given)
-    try:
-        return None if moment is None else moment.astimezone(UTC)
-    except OverflowError as error:
-        raise errors.InvalidTime(
-            f"{field} lies outside the calendar", field=field
-        ) from error
 
 
 T = TypeVar("T")

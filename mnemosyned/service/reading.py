@@ -42,14 +42,14 @@ from mnemosyned.search.query import (
     subject_words,
 )
 from mnemosyned.search.ranking import POOL_PER_RESULT, RANKED_MAX, broad_topic
-from mnemosyned.service.intake import CHUNK, split_into_chunks, to_utc
+from mnemosyned.service.intake import CHUNK, split_into_chunks
 from mnemosyned.text.dates.questions import parse_times
 from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import Terms, cut_snippet, parse_content_terms, parse_terms
 from mnemosyned.verbs import listing
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.memories import Filtered, Recall
-from mnemosyned.verbs.request import instant, names
+from mnemosyned.verbs.request import instant, names, to_utc
 from mnemosyned.verbs.times import local_zone
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from itertools import chain
 from types import UnionType
@@ -211,6 +211,21 @@ def instant(given: Instant | None) -> datetime | None: ...
 def instant(given: Instant | None) -> datetime | None:
     """Return a time of a validated request, which has no other type then, typed as `datetime`."""
     return cast("datetime | None", given)
+
+
+@overload
+def to_utc(given: Instant, *, field: str) -> datetime: ...
+@overload
+def to_utc(given: Instant | None, *, field: str) -> datetime | None: ...
+def to_utc(given: Instant | None, *, field: str) -> datetime | None:
+    """Return a time in UTC, None for None. Raises `InvalidTime`, which names `field`."""
+    moment = instant(given)
+    try:
+        return None if moment is None else moment.astimezone(UTC)
+    except OverflowError as error:
+        raise errors.InvalidTime(
+            f"{field} lies outside the calendar", field=field
+        ) from error
 
 
 @cache

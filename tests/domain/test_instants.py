@@ -233,4 +233,4 @@ def test_no_other_module_converts_zones_by_itself() -> None:
     }
 
     # What is handed in from outside is refused where UTC has no such instant.
-    assert converting == {"instants.py", "service/intake.py", "verbs/times.py"}
+    assert converting == {"instants.py", "verbs/request.py", "verbs/times.py"}
