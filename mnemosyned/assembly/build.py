@@ -31,6 +31,7 @@ from mnemosyned.conversation.learnings.recognize import (
 )
 from mnemosyned.conversation.learnings.relevance import load_topics
 from mnemosyned.conversation.messages import MessageCounter
+from mnemosyned.fairness import ForegroundGate
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import (
     LOCAL_OWNER,
@@ -47,7 +48,7 @@ from mnemosyned.service.events import EventBus
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.reading import ListService
 from mnemosyned.service.service import MemoryService, SystemClock
-from mnemosyned.sleep.context import ForegroundGate, SummarizerLease
+from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper, SleepHost, cron_trigger
 from mnemosyned.sleep.triggers import ClockGuard, JumpTolerantClock

@@ -18,6 +18,7 @@ from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.assembly import build
 from mnemosyned.assembly.stores import make_summarizer, open_owned_stores, owner_model
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, NotFound, SleepInProgress
+from mnemosyned.fairness import ForegroundGate
 from mnemosyned.logs import logger
 from mnemosyned.memory import engine_ports
 from mnemosyned.memory.consolidation import Trigger
@@ -25,7 +26,7 @@ from mnemosyned.memory.periods import Level, closed_before
 from mnemosyned.service.forgetting import RETRY_S, retention_of
 from mnemosyned.service.owners import OwnerLimiter
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.context import ForegroundGate, SummarizerLease
+from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.sleep.sleeper import SleepHost, SleepScheduler
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from tzlocal import get_localzone
 from mnemosyned.config.loading import API_KEY_VARIABLE
 from mnemosyned.config.settings import NO_MODEL, Config, DatabaseLocation, LlmConfig
 from mnemosyned.errors import ConfigInvalid
+from mnemosyned.fairness import ForegroundGate
 from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import LOCAL_NAME, Summarizer, TextModel
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.models.parallel import ParallelSummarizer
 from mnemosyned.paths import shipped
-from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.version import install_command
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from mnemosyned.conversation.briefing import ASSISTANT
 from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable, NotFound
+from mnemosyned.fairness import ForegroundGate
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.endings import EndingRecord
@@ -21,7 +22,6 @@ from mnemosyned.memory.listing import Place, RecordKind, parse_cursor
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import EmbedderState, EndedStatement, Hit, MemoryRecord
 from mnemosyned.search.query import Match, Query
-from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.text.endings.statements import (
     Ending,
     SentenceMeanings,

@@ -12,6 +12,7 @@ from mnemosyned.errors import (
     StorageFailed,
     SummarizerFailed,
 )
+from mnemosyned.fairness import ACTIVE_S
 from mnemosyned.ids import new_id
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.consolidation import (
@@ -32,7 +33,7 @@ from mnemosyned.memory.masking import mask_memories
 from mnemosyned.memory.periods import Level, begin_of, key_of
 from mnemosyned.memory.ports import Promotion
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.sleep.context import ACTIVE_S, CycleContext
+from mnemosyned.sleep.context import CycleContext
 from mnemosyned.summary.statements import add_speaker
 from mnemosyned.text.details import Detail
 

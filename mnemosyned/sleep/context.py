@@ -1,11 +1,10 @@
-"""Request, context and early end of a sleep cycle; the summarizer's lease, and the gate for requests."""
+"""Request, context and early end of a sleep cycle, and the summarizer's lease."""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from threading import Event
 
 from mnemosyned.config.settings import SleepConfig
 from mnemosyned.errors import SleepInProgress, SummarizerFailed
+from mnemosyned.fairness import ACTIVE_S, ForegroundGate
 from mnemosyned.instants import shift
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.consolidation import (
@@ -157,94 +157,6 @@ class SummarizerLease:
         self._lock.release()
         if summarizer is not self.current:
             summarizer.close()
-
-
-ACTIVE_S = 0.5
-"""Seconds after the last answer during which another request is expected."""
-YIELD_MAX_S = 0.05
-"""The longest that a group waits for requests: a cycle makes progress whatever the traffic."""
-POLL_S = 0.001
-REST_TIMES = 9
-"""While requests come in, a cycle leaves disk, writer and processor alone for this many times as
-long as it used them. It then takes ten times as long; p95 of remember, up to three times what it is
-without a cycle, comes down to one and a half times."""
-REST_MAX_S = 0.05
-"""The longest rest: a cycle makes progress however slow the machine is."""
-QUIET_WAIT_MAX_S, QUIET_POLL_S = 0.5, 0.05
-"""The longest wait of work that is not urgent, such as a batch of vectors of some 20 ms: it takes a
-twenty-fifth of a processor under load."""
-BUSY_ANSWERS = 20
-"""Answers in one to two seconds from which on clients would notice a purge of the file."""
-
-
-class ForegroundGate:
-    """Counter of requests in flight, each a `with` block, to which cycles yield; thread-safe."""
-
-    def __init__(self, shared: ForegroundGate | None = None) -> None:
-        """Begin with no request in flight; one of many owners yields to all that `shared` counts."""
-        self._shared = shared
-        self._lock = threading.Lock()
-        self._in_flight = 0
-        self._last = time.monotonic() - ACTIVE_S
-        self._answered: deque[float] = deque(maxlen=BUSY_ANSWERS)
-        """When the last answers were given, by the monotonic clock."""
-
-    def __enter__(self) -> None:
-        """Count a request as in flight while the block runs."""
-        with self._lock:
-            self._in_flight += 1
-        if self._shared:
-            self._shared.__enter__()
-
-    def __exit__(self, *_: object) -> None:
-        """Count the request as answered."""
-        if self._shared:
-            self._shared.__exit__()
-        with self._lock:
-            self._in_flight -= 1
-            self._last = time.monotonic()
-            self._answered.append(self._last)
-
-    @property
-    def busy(self) -> bool:
-        """Whether at least `BUSY_ANSWERS` requests were answered in this and the last second."""
-        if self._shared:
-            return self._shared.busy
-        with self._lock:
-            is_known = len(self._answered) == BUSY_ANSWERS
-            return is_known and self._answered[0] >= int(time.monotonic()) - 1
-
-    @property
-    def active(self) -> bool:
-        """Whether a request is in flight, or ended less than `ACTIVE_S` seconds ago."""
-        if self._shared:
-            return self._shared.active
-        return self._in_flight > 0 or time.monotonic() - self._last < ACTIVE_S
-
-    @property
-    def quiet_s(self) -> float:
-        """Seconds since the last request; 0 while a request is in flight."""
-        return 0.0 if self._in_flight else time.monotonic() - self._last
-
-    def wait_until_quiet(self, is_busy: Callable[[], bool] | None = None) -> None:
-        """Wait up to `QUIET_WAIT_MAX_S` seconds until no request is active and `is_busy` returns False."""
-        ends = time.monotonic() + QUIET_WAIT_MAX_S
-        while (self.active or (is_busy and is_busy())) and time.monotonic() < ends:
-            time.sleep(QUIET_POLL_S)
-
-    def yield_to_requests(self) -> None:
-        """Wait until no request is in flight, up to `YIELD_MAX_S` seconds."""
-        if self._shared:
-            self._shared.yield_to_requests()
-            return
-        ends = time.monotonic() + YIELD_MAX_S
-        while self._in_flight and time.monotonic() < ends:
-            time.sleep(POLL_S)
-
-    def rest_after(self, worked_s: float) -> None:
-        """Sleep in proportion to seconds of work, `REST_MAX_S` at most, if requests are active."""
-        if self.active:
-            time.sleep(min(worked_s * REST_TIMES, REST_MAX_S))
 
 
 HOLD = timedelta(minutes=15)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import StorageFailed
+from mnemosyned.fairness import ForegroundGate
 from mnemosyned.ids import new_id
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory import consolidation
@@ -28,7 +29,6 @@ from mnemosyned.sleep.context import (
     CycleRequest,
     CycleStop,
     CycleStopper,
-    ForegroundGate,
     Meter,
     SummarizerLease,
 )

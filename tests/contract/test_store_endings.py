@@ -13,6 +13,7 @@ from mnemosyned.assembly.stores import open_store
 from mnemosyned.config.settings import DatabaseLocation
 from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import InvalidRequest, ModelUnavailable
+from mnemosyned.fairness import ForegroundGate
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.memory.forgetting import Grace
@@ -26,7 +27,6 @@ from mnemosyned.memory.values import (
 )
 from mnemosyned.service import endings
 from mnemosyned.service.endings import EndingFinder
-from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.verbs.conversation import Endings
 
 OLD = MemoryRecord(

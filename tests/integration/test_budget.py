@@ -15,7 +15,9 @@ from support.fakes import (
 )
 from support.services import Lab
 
+from mnemosyned import fairness
 from mnemosyned.cli.output.show import render
+from mnemosyned.fairness import REST_MAX_S, WORK_REST_TIMES, YIELD_MAX_S, ForegroundGate
 from mnemosyned.memory.consolidation import (
     CycleStatus,
     GroupLimits,
@@ -33,13 +35,7 @@ from mnemosyned.memory.values import (
     Tier,
 )
 from mnemosyned.sleep import context, sleeper as final
-from mnemosyned.sleep.context import (
-    REST_MAX_S,
-    REST_TIMES,
-    YIELD_MAX_S,
-    CommitPacing,
-    ForegroundGate,
-)
+from mnemosyned.sleep.context import CommitPacing
 from mnemosyned.sleep.sleeper import RULES_S, final_consolidation
 
 
@@ -179,7 +175,7 @@ def test_a_cycle_pauses_after_each_step_only_while_requests_are_in_flight() -> N
     assert rested(60.0) < REST_MAX_S
     with gate:
         pass
-    assert rested(0.001) >= 0.001 * REST_TIMES
+    assert rested(0.001) >= 0.001 * WORK_REST_TIMES
     assert REST_MAX_S <= rested(60.0) < 60.0
 
 
@@ -198,6 +194,7 @@ def test_in_company_a_commit_takes_fewer_groups(
         return write(groups, durable=durable)
 
     monkeypatch.setattr(lab.store.sleep, "consolidate", counted)
+    monkeypatch.setattr(fairness, "ACTIVE_S", active_s)
     monkeypatch.setattr(context, "ACTIVE_S", active_s)
     lab.cycle.pacing = CommitPacing(hold_s=60.0)
     with lab.cycle.gate:

@@ -16,8 +16,9 @@ from support.settings import config_by_words, settings_in_force
 
 from mnemosyned.assembly.build import SharedParts, open_memory
 from mnemosyned.assembly.owners import TURN_S, OwnerMemory, OwnerRounds
+from mnemosyned.fairness import ForegroundGate
 from mnemosyned.memory.consolidation import CycleReport, CycleStatus, Trigger
-from mnemosyned.sleep.context import CycleRequest, ForegroundGate
+from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.sleeper import SleepHost, SleepScheduler
 from mnemosyned.verbs.memories import Remember
 

@@ -17,8 +17,8 @@ from support.leftovers import NOT_PURGED, left_of
 
 from mnemosyned import Memory as Library
 from mnemosyned.errors import StorageFailed
+from mnemosyned.fairness import BUSY_ANSWERS, ForegroundGate
 from mnemosyned.service.forgetting import Purger
-from mnemosyned.sleep.context import BUSY_ANSWERS, ForegroundGate
 from mnemosyned.storage.sqlite.fulltext import DEPTH_MAX, DEPTH_UNSAFE
 from mnemosyned.storage.sqlite.store import SqliteStore
 

@@ -22,9 +22,9 @@ from mnemosyned.config.settings import DatabaseLocation
 from mnemosyned.daemon.http.server import make_handler
 from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.daemon.owners import OwnerResources, TokenCache
+from mnemosyned.fairness import ForegroundGate
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.memory.engine_ports import Embedder, Owner, Scope
-from mnemosyned.sleep.context import ForegroundGate
 from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.store import OwnedStores
 
