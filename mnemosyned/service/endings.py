@@ -152,7 +152,9 @@ class EndingFinder:
             has_news = self._has_news or self._has_news_ahead or self._has_unlearned
             is_awaited = has_news and self._is_encoder_awaited()
             is_hurried = limit is not None and (
-                self.in_background or self._find_meanings() is not None
+                self.in_background
+                or self._find_meanings() is not None
+                or (has_news and self.store.endings.unread_rows() > AHEAD_MAX)
             )
             if not has_news or (is_awaited and is_yielding):
                 found = 0

@@ -343,16 +343,17 @@ def test_an_answer_leaves_reading_to_a_background_that_is_behind(
     assert newer(two) == ["new"]
 
 
+@pytest.mark.parametrize("in_background", [True, False])
 def test_an_answer_reads_the_newest_of_many_unread_memories(
-    two: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    two: MemoryStore, monkeypatch: pytest.MonkeyPatch, *, in_background: bool
 ) -> None:
     monkeypatch.setattr(endings, "AHEAD_MAX", 1)
     monkeypatch.setattr(endings, "SOON_MAX", 1)
 
-    make_finder(two).find_soon()
+    make_finder(two, in_background=in_background).find_soon()
 
     assert newer(two) == ["new"]
-    assert len(unread(two)) == 2  # the background reads both
+    assert len(unread(two)) == 2  # the background or a sleep reads both
 
 
 def test_few_memories_are_read_before_a_sleep_if_the_background_reads_the_others(

@@ -117,6 +117,12 @@ class EndingStore(StorePart):
         return read_memories_after(session, max(read, after), limit=limit)
 
     @reads
+    def unread_rows(self, session: CommonSession) -> int:
+        """Return how many row numbers of memories lie above the last one that was read for endings."""
+        read: int = session.select_value("ending_progress", "position") or 0
+        return session.newest_memory() - read
+
+    @reads
     def memories_at(
         self, session: CommonSession, positions: Sequence[int]
     ) -> dict[int, MemoryRecord]:
