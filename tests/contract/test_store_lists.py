@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.engines import POSTGRES, SQLITE
+from support.engines import SQLITE
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch, trio
 from support.whole_memory import embed, surround
 
@@ -49,9 +49,9 @@ Kept = dict[int, MemoryRecord]
 def _limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that this memory is far below, and others that it exceeds."""
     engine = request.config.getoption("--engine")
-    folder = SQLITE if engine == SQLITE else POSTGRES
-    for room in ("common", folder):
-        module = f"mnemosyned.storage.{room}.listing"
+    own = "sqlite.search" if engine == SQLITE else "postgres.listing"
+    for name in ("common.listing", own):
+        module = f"mnemosyned.storage.{name}"
         monkeypatch.setattr(f"{module}.LIST_LIMITS", request.param)
 
 
