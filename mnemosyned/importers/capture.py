@@ -173,7 +173,10 @@ class Capture:
         self._thread: threading.Thread | None = None
 
     def start(self, warm_up: Callable[[], object]) -> None:
-        """Start the thread, which calls `warm_up`, and queue sessions whose transcript changed."""
+        """Start the thread, and queue sessions whose transcript changed.
+
+        It calls `warm_up` now, after each `wake`, and between sessions.
+        """
         self._thread = threading.Thread(
             target=self._run_thread, args=[warm_up], name="capture", daemon=True
         )
@@ -181,6 +184,11 @@ class Capture:
         for session in self._agents.recent(WAITING_MAX):
             if _has_grown(session):
                 self._due.put(session.session)
+
+    def wake(self) -> None:
+        """Let the thread, if it was started, call `warm_up`; return at once."""
+        if self._thread:
+            self._due.wake()
 
     def close(self) -> None:
         """Stop the thread within 5 seconds; queued sessions are read after the next start."""
@@ -279,12 +287,12 @@ class Capture:
             self._read_due_session(session)
 
     def _run_thread(self, warm_up: Callable[[], object]) -> None:
-        """Call `warm_up`, then read due sessions' transcripts until the queue is stopped."""
-        try:
-            warm_up()
-        except Exception:
-            log.exception("warm_up_failed")
+        """Call `warm_up`, and read due sessions' transcripts, until the queue is stopped."""
         while not self._due.stopping:
+            try:
+                warm_up()
+            except Exception:
+                log.exception("warm_up_failed")
             if session := self._due.take(IDLE_S):
                 self._read_due_session(session)
                 self._due.rest(REST_S)

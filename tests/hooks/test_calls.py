@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.agents import Shop
 from support.cases import each_case
+from support.vector_service import wait_until
 
 from mnemosyned.adapters.common import make_record_memory
 from mnemosyned.agents.hooks.client import TIMED_OUT, post_in_time
@@ -17,6 +19,8 @@ from mnemosyned.agents.hooks.events import (
     takes_context,
 )
 from mnemosyned.agents.hooks.fallback import choose_file_name
+from mnemosyned.agents.hooks.service import HookService
+from mnemosyned.conversation.learnings.rules import load_passing_rules
 from mnemosyned.importers.transcripts import TranscriptMessage, clean_messages
 from mnemosyned.text.json_repair import repair_json
 
@@ -155,3 +159,14 @@ def test_a_record_with_half_a_character_is_found_by_its_other_letters() -> None:
     made = make_record_memory("", {"title": "Größe 你好 \ud83d"})
 
     assert "Größe 你好" in made.content
+
+
+def test_the_first_call_loads_what_later_prompts_need(
+    hooks: HookService, shop: Shop
+) -> None:
+    load_passing_rules.cache_clear()
+
+    with hooks:
+        shop.codex().ask("What is new?")
+
+        wait_until(lambda: load_passing_rules.cache_info().currsize > 0)

@@ -25,6 +25,7 @@ from mnemosyned.agents.hooks.events import (
     takes_context,
 )
 from mnemosyned.conversation.briefing import has_substance
+from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.importers import transcripts
 from mnemosyned.importers.capture import BACKGROUND, Capture, TranscriptPart
@@ -34,6 +35,7 @@ from mnemosyned.memory import injections
 from mnemosyned.memory.capture import AgentCall, AgentSession
 from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
+from mnemosyned.text.endings.statements import find_ending_statements
 from mnemosyned.text.tokens import find_keywords
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.request import instant
@@ -52,6 +54,8 @@ GIVEN_READ_MAX = 100
 """Newest injections of a session that are searched for what a user says again."""
 SAMPLE = "What did Ann decide about the cart service yesterday?"
 """A prompt that takes every step of a recall."""
+SAMPLE_RULES = "I prefer short answers. We no longer use Flask. Always write tests for the cart service."
+"""A prompt that is searched for instructions, preferences and what it ends."""
 NO_CONVERSATION = "the call names no conversation"
 CAPTURING = frozenset({HookEvent.STOP, HookEvent.COMPACT, HookEvent.END})
 
@@ -106,8 +110,12 @@ class HookService:
         self.capture = Capture(service, self._note_repetitions)
         self._injecting = [threading.Lock() for _ in range(LOCKS)]
         """By session, so that two hooks of one event do not inject the same."""
+        self._unwarmed: AgentSession | None = None
+        """A session, until the thread has warmed up with it."""
+        self._is_warm = False
 
     def __enter__(self) -> Self:
+        self._unwarmed = next(iter(self._agents.recent(1)), None)
         self.capture.start(self._warm_up)
         return self
 
@@ -115,10 +123,18 @@ class HookService:
         self.capture.close()
 
     def _warm_up(self) -> None:
-        """Compose and discard texts for the newest session, so that the first prompt is quick."""
-        for session in self._agents.recent(1):
-            self._reminder.compose(session, SAMPLE, now=self._clock.now())
-            self._briefings.compose(session.project, session=session.session)
+        """Once there is a session, compose and discard texts for it, so that the next prompt is quick."""
+        session = self._unwarmed
+        if self._is_warm or session is None:
+            return
+        self._is_warm, self._unwarmed = True, None
+        # In a young memory, nothing else would read these tables before a prompt does.
+        find_statements(SAMPLE_RULES)
+        find_ending_statements(SAMPLE_RULES, None)
+        if rate := self._service.rate_texts:
+            rate(SAMPLE, [SAMPLE_RULES])
+        self._reminder.compose(session, SAMPLE, now=self._clock.now())
+        self._briefings.compose(session.project, session=session.session)
 
     def handle_call(
         self,
@@ -155,6 +171,7 @@ class HookService:
                 outcome.failure = NO_CONVERSATION
             elif call.event is not HookEvent.OTHER:
                 session = self._update_session(call)
+                self._unwarmed = None if self._is_warm else session
                 self._capture_call(call, session, envelope, part, outcome)
                 tells = may_tell and self._settings.config.hooks.tell
                 if tells and takes_context(call) and not envelope.late:
@@ -177,6 +194,8 @@ class HookService:
                 BACKGROUND if part and part.position is not None else call.event.value
             )
             self._count_call(call, event, outcome, time.monotonic() - started)
+            if self._unwarmed:
+                self.capture.wake()
         return make_answer(call, outcome.context), outcome.wanted
 
     def _update_session(self, call: HookCall) -> AgentSession:
