@@ -89,10 +89,10 @@ def assert_promoted_once(store: MemoryStore, memories: Sequence[MemoryRecord]) -
 
 
 def end_claims(dsn: str) -> int:
-    """Cut the connections that hold a claim; how many did."""
+    """Cut the connections that hold a claim, and wait until they are; how many did."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         ended = connection.execute(
-            f"SELECT pg_terminate_backend(pid) {HOLDERS}".encode()
+            f"SELECT pg_terminate_backend(pid, {WAIT_S * 1000:.0f}) {HOLDERS}".encode()
         )
         return len(ended.fetchall())
 
