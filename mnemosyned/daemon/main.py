@@ -23,7 +23,13 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.config.loading import config_file, load_config, with_default_model
 from mnemosyned.config.settings import Config, LimitsConfig
 from mnemosyned.daemon import metrics
-from mnemosyned.daemon.http.listening import Listener, listen_on_socket
+from mnemosyned.daemon.http.listening import (
+    Certificate,
+    Listener,
+    listen_for_metrics,
+    listen_on_socket,
+    listen_on_tcp,
+)
 from mnemosyned.daemon.http.server import EventLoop, make_handler
 from mnemosyned.daemon.resources import resources
 from mnemosyned.http_messages import Resource
@@ -36,7 +42,6 @@ from mnemosyned.version import __version__, install_command
 
 if TYPE_CHECKING:
     from mnemosyned.assembly.owners import OwnerMemories
-    from mnemosyned.daemon.http.listening import Certificate
     from mnemosyned.daemon.owners import OwnerResources
     from mnemosyned.daemon.processes import FirstProcess, ProcessGroup
 
@@ -258,7 +263,7 @@ class Daemon:
             stack.callback(collectors.clear)  # before the memories are closed
             owner_resources: OwnerResources | None = None
             if self._owners:
-                # Loaded here, as TCP: a memory with one owner need not wait for it.
+                # Loaded here: a memory with one owner need not wait for it.
                 from mnemosyned.daemon.owners import resources_of_owners  # noqa: PLC0415
 
                 owner_resources = resources_of_owners(self._owners, memory)
@@ -267,8 +272,6 @@ class Daemon:
                 unix = stack.enter_context(listen_on_socket(path))
                 listeners.append(Listener(unix))
             if config.listen:
-                from mnemosyned.daemon.http.listening import listen_on_tcp  # noqa: PLC0415 as above
-
                 tcp = listen_on_tcp(
                     config.listen,
                     token_file=None if config.owners.serve else token_path(),
@@ -323,9 +326,6 @@ class Daemon:
         self, stack: ExitStack, address: str, collectors: Sequence[metrics.Collector]
     ) -> None:
         """Serve metrics and probes alone on "host:port", with threads that requests never take."""
-        # Loaded here: without TCP the start need not wait for it.
-        from mnemosyned.daemon.http.listening import listen_for_metrics  # noqa: PLC0415
-
         listener = stack.enter_context(listen_for_metrics(address))
         activity = metrics.ServerActivity()
         table = {metrics.METRICS_PATH: Resource(metrics.metrics_route(collectors))}
@@ -548,7 +548,4 @@ def _load_certificate(config: Config) -> Certificate | None:
     _ = config.listen_address
     if config.tls_files is None:
         return None
-    # Loaded here: without TCP the start need not wait for it.
-    from mnemosyned.daemon.http.listening import Certificate  # noqa: PLC0415
-
     return Certificate(*config.tls_files)
