@@ -423,8 +423,9 @@ def _verbatim_digests(
     """
     in_force = {memory.id: memory for memory in work.in_force}
     told = [in_force.get(memory.id, memory) for memory in work.originals]
-    lasting, _ = select_mentionable(told)
-    _, details = select_mentionable(work.originals)
+    lasting, details = select_mentionable(told)
+    if work.details is not None:
+        details = work.details
     masked = {memory.id: add_speaker(memory) for memory in lasting}
     texts = [
         ([memory], masked[memory.id])

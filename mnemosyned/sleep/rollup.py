@@ -206,11 +206,12 @@ def read_sources(
         terms = store.rollups.index_terms([member.id for member in members])
         if level is periods.Level.DAY:
             projects = store.agents.projects_of([member.session for member in members])
+        has_endings = bool(store.endings.find(limit=1, undone=False))
         silent = {
             member.id
             for member in members
             if member.content in (consolidation.UNSPOKEN, consolidation.WORDLESS)
-            or _is_all_ended(store, member)
+            or (has_endings and _is_all_ended(store, member))
         }
     if len(silent) == len(members):
         silent = set()

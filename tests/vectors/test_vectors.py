@@ -90,6 +90,19 @@ def test_a_code_that_words_find_is_not_searched_by_meaning(
     assert set(contents(service.call(Recall(query="car-2042")))) == set(texts)
 
 
+def test_a_question_that_the_model_refuses_is_asked_once() -> None:
+    asked: list[Sequence[str]] = []
+
+    def refuse(texts: Sequence[str]) -> None:
+        asked.append(texts)
+        raise EmbedderFailed("no vector for that")
+
+    question = embedding.DirectQuestion("a red car", FakeEmbedder(asked=refuse))
+
+    assert [question.vector(), question.vector()] == [None, None]
+    assert asked == [["a red car"]]
+
+
 def test_memories_with_a_common_word_gain_by_vectors(service: MemoryService) -> None:
     remember_embedded(
         service, "an old tesla, red", "an old sofa, red", "a new sofa", "a new lamp"

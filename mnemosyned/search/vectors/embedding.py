@@ -106,14 +106,16 @@ class DirectQuestion:
         self._text = text
         self._embedder = embedder
         self._vector: bytes | None = None
+        self._is_asked = False
 
     def vector(self) -> bytes | None:
         """Return the question's vector; None if the embedder fails, which is logged."""
-        try:
-            # Once, however many memories it is compared with.
-            self._vector = self._vector or self._embedder.embed_question(self._text)
-        except (EmbedderFailed, ModelUnavailable) as error:
-            log.warning("question_refused", reason=error.message)
+        if not self._is_asked:  # once, however many memories it is compared with
+            self._is_asked = True
+            try:
+                self._vector = self._embedder.embed_question(self._text)
+            except (EmbedderFailed, ModelUnavailable) as error:
+                log.warning("question_refused", reason=error.message)
         return self._vector
 
 
