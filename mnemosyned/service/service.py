@@ -383,7 +383,7 @@ class MemoryService:
         query = reading.make_query(request, now=self._clock.now())
         question = self.vectors.ask(query.topic or request.query)
         # A thread that waits for a vector, or for a connection for a group, holds no connection meanwhile.
-        if question and not query.terms.are_codes:
+        if question and not query.terms.are_names:
             question.vector()
         with nullcontext() if groups else self.store.search.one_snapshot():
             recalled = self._recall(request, query, question, groups)
@@ -461,8 +461,8 @@ class MemoryService:
         """Return the candidates for a question, and a note on what the search lacks, or none."""
         with self.store.search.one_snapshot():
             candidates = self.store.search.candidates(query)
-            if query.terms.are_codes and candidates.memories:
-                return candidates, ""  # the meaning of a code is noise
+            if query.terms.are_names and candidates.memories:
+                return candidates, ""  # meaning would add noise
             return self.vectors.near(question, query, candidates)
 
     def rate_statements(self, texts: Mapping[str, str]) -> Mapping[str, float]:

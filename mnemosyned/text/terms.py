@@ -373,11 +373,18 @@ class Terms:
     """Words with the form in which they would be joined with a neighbor: `call` and `oncall`."""
 
     @property
-    def are_codes(self) -> bool:
-        """Whether all terms are codes with digits, such as `QX-48213`, which have no meaning as `mp3` has."""
-        counts = (sum(map(str.isdigit, word)) for word in self.words if is_code(word))
-        codes = sum(count >= CODE_DIGITS_MIN for count in counts)
-        return bool(codes) and codes == len(self.words) and not self.grams
+    def are_names(self) -> bool:
+        """Whether all terms are names and codes, at least one a code with digits: `Renate QX-48213`.
+
+        They have no meaning, as `mp3` has.
+        """
+        codes = {
+            word
+            for word in self.words
+            if sum(map(str.isdigit, word)) >= CODE_DIGITS_MIN and is_code(word)
+        }
+        names = (word for word in self.words if word not in codes)
+        return bool(codes) and not self.grams and all(w[0].isupper() for w in names)
 
     def forms(self, word: str) -> tuple[str, ...]:
         """Return a word with its irregular forms, synonyms and accent variants: `buy` and `bought`."""
