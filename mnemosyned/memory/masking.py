@@ -13,6 +13,7 @@ from mnemosyned.text.details import Detail
 from mnemosyned.text.exact_values import extract_details
 from mnemosyned.text.secrets.masking import (
     KnownSecrets,
+    extract_secrets,
     find_secrets,
     mask_metadata,
     mask_secrets,
@@ -31,6 +32,20 @@ def mask_memory(
     if content == memory.content and metadata == memory.metadata:
         return memory
     return replace(memory, content=content, metadata=metadata)
+
+
+def mask_together(memories: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+    """Return memories that are shown together; a secret that one of them names is masked in all."""
+    masked = [mask_memory(memory) for memory in memories]
+    secrets = [
+        extract_secrets(memory.content)
+        for memory, shown in zip(memories, masked, strict=True)
+        if shown is not memory
+    ]
+    if not any(secrets):
+        return masked
+    known = KnownSecrets(chain.from_iterable(secrets))
+    return [mask_memory(memory, known) for memory in memories]
 
 
 def apply_secret_rule(

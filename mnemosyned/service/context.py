@@ -59,7 +59,7 @@ from mnemosyned.memory import ports
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.memory.injections import InjectedLine, InjectionKind
-from mnemosyned.memory.masking import mask_memory
+from mnemosyned.memory.masking import mask_together
 from mnemosyned.memory.values import Episode, Hit, Learning, MemoryRecord
 from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.intake import make_compacted_draft
@@ -528,7 +528,7 @@ class WindowService:
             summary_of=tuple(memory.id for memory in originals),
         )
         if not request.reveal:
-            originals = [mask_memory(memory) for memory in originals]
+            originals = mask_together(originals)
         return Expanded(episode, [as_original(memory) for memory in originals])
 
     def _make_archived_part(

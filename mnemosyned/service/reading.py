@@ -24,7 +24,11 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.forgetting import ForgetFilter, Newest
 from mnemosyned.memory.listing import ListFilter, parse_cursor
-from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
+from mnemosyned.memory.masking import (
+    mask_episode,
+    mask_together,
+    without_superseded,
+)
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import (
     FILTER_FIELDS,
@@ -191,7 +195,7 @@ class ListService:
         page = self.store.page(chosen)
         memories, summaries = page.memories, page.summaries
         if not request.reveal:
-            memories = [mask_memory(memory) for memory in memories]
+            memories = mask_together(memories)
             summaries = [mask_episode(summary) for summary in summaries]
         return listing.Listed(
             memories,
@@ -464,8 +468,8 @@ def preview_lines(
     for chunk in split_into_chunks(remaining[:LISTED_MAX], CHUNK):
         found = {each.id: each for each in store.memories.existing(chunk)}
         # Some may have been forgotten by somebody else meanwhile.
-        for memory in (found[id] for id in chunk if id in found):
-            text = " ".join(mask_memory(memory).content.split())
+        for memory in mask_together([found[id] for id in chunk if id in found]):
+            text = " ".join(memory.content.split())
             line = PreviewLine(
                 id=memory.id,
                 tier=memory.tier,

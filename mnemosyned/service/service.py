@@ -24,7 +24,12 @@ from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.edit import mask_revision
 from mnemosyned.memory.exchange import RestoreReport
-from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
+from mnemosyned.memory.masking import (
+    mask_episode,
+    mask_memory,
+    mask_together,
+    without_superseded,
+)
 from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.search import ranking
 from mnemosyned.search.confidence import ResultJudge, split_by_confidence
@@ -428,10 +433,10 @@ class MemoryService:
         readers = [each.store.search.documents for each in searched.values()]
         places, shown = ranking.read_documents(places, readers)
         if not request.reveal:
-            masked = {
-                key: mask_memory(memory) for key, memory in shown.memories.items()
-            }
-            shown = replace(shown, memories=masked)
+            masked = mask_together([*shown.memories.values()])
+            shown = replace(
+                shown, memories=dict(zip(shown.memories, masked, strict=True))
+            )
         judge = ResultJudge(query, merged)
         hits = ranking.make_hits(query, places, shown, judge, owners=tuple(searched))
         rest: dict[str | None, Iterator[values.Hit]] = {}
@@ -486,7 +491,11 @@ class MemoryService:
                 return verbs.Got(memory=record, revisions=revisions, ended=ended)
             masked = [mask_revision(revision) for revision in revisions]
             ended = [mask_ended(each) for each in ended]
-            return verbs.Got(memory=mask_memory(record), revisions=masked, ended=ended)
+            # As in the originals of its summary.
+            summary = record.episode
+            secrets = self.store.memories.secrets(summary) if summary else ()
+            shown = mask_memory(record, KnownSecrets(secrets))
+            return verbs.Got(memory=shown, revisions=masked, ended=ended)
         episode = record if request.reveal else mask_episode(record)
         return verbs.Got(episode=without_superseded(episode))
 

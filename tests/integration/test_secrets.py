@@ -92,6 +92,24 @@ def test_secrets_are_masked_in_every_answer_but_to_who_asks(lab: Lab) -> None:
     assert [SECRET in repr(answer) for answer in revealed] == [True] * 3
 
 
+def test_a_secret_is_masked_in_the_memories_shown_with_the_one_that_names_it(
+    lab: Lab,
+) -> None:
+    fill(lab)
+
+    shown: list[object] = [
+        lab.recall("cellar opened"),
+        lab.list(),
+        lab.forget(session="default", dry_run=True),
+    ]
+
+    slept(lab)
+    shown += [lab.recall("cellar opened"), lab.list(), lab.get("m1")]
+
+    assert [SECRET in repr(answer) for answer in shown] == [False] * 6
+    assert SECRET in repr(lab.list(reveal=True))
+
+
 def test_details_are_shown_with_their_memory_and_the_secret_masked(lab: Lab) -> None:
     fill(lab)
     shown = lab.expand(slept(lab).id)

@@ -395,6 +395,8 @@ def test_only_equal_filters_lead_to_an_export(visitor: Visitor, memory: Memory) 
 
 def test_markdown_has_days_without_secrets(visitor: Visitor, memory: Memory) -> None:
     memory.remember(f"The key is {SECRET}", created_at="2026-03-09T12:00Z")
+    memory.remember("Zq7xK9vB2mT4 worked.", created_at="2026-03-09T13:00Z")
+    memory.remember("Password: Zq7xK9vB2mT4", created_at="2026-03-09T14:00Z")
     memory.remember("Later.", created_at="2026-03-12T12:00Z")
 
     text = download(visitor.get("/download", format="markdown")).decode()
@@ -402,6 +404,7 @@ def test_markdown_has_days_without_secrets(visitor: Visitor, memory: Memory) -> 
     assert text.index("# 2026-03-09") < text.index("# 2026-03-12")
     assert "The key is" in text
     assert SECRET not in text
+    assert "Zq7x" not in text
 
 
 @pytest.mark.parametrize("format_name", ["jsonl", "markdown"])

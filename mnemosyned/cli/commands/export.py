@@ -26,7 +26,7 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.exchange import ExportedEpisode, ExportedMemory
 from mnemosyned.paths import require_usable_path
 from mnemosyned.text.details import Detail, DetailKind
-from mnemosyned.text.secrets.masking import mask_secrets
+from mnemosyned.text.secrets.masking import KnownSecrets, extract_secrets, mask_secrets
 from mnemosyned.verbs.exchange import (
     HEADER,
     Export,
@@ -235,7 +235,8 @@ class DaysOfExport:
                 yield str(local_day(record.created_at)), line
             elif isinstance(record, ExportedEpisode) and record.level == DAY_LEVEL:
                 day = str(local_day(record.period_from or record.covers_from))
-                self._summaries[day] = self._mask_unless_revealed(record.content)
+                text = record.content
+                self._summaries[day] = text if self._reveal else mask_secrets(text)
 
     def day_texts(self) -> Iterator[str]:
         """Yield the Markdown text of each day, the earliest first."""
@@ -283,27 +284,31 @@ class DaysOfExport:
             lines = self._summaries[day].rstrip().splitlines()
             quoted = "\n".join(f"> {line}".rstrip() for line in lines)
             summary = f"\n{quoted}\n"
-        return head + summary + "".join(map(self._memory_section, memories)) + "\n"
+        known = KnownSecrets(
+            detail for each in memories for detail in _secrets_of(each)
+        )
+        sections = (self._memory_section(each, known) for each in memories)
+        return head + summary + "".join(sections) + "\n"
 
-    def _memory_section(self, memory: ExportedMemory) -> str:
+    def _memory_section(self, memory: ExportedMemory, known: KnownSecrets) -> str:
         """Return a memory as Markdown under a heading of its time, session, source and role."""
         time = f"{in_zone(memory.created_at, None):%H:%M}"
         about = (memory.session, memory.source or "", memory.role)
         heading = " · ".join(
             [time, *(" ".join(name.split()) for name in about if name)]
         )
-        known = [
-            Detail(DetailKind(kind), value, sensitive)
-            for kind, value, sensitive in memory.details
-            if sensitive
-        ]
+        content = memory.content if self._reveal else known.mask(memory.content)
         # No line may be taken for a heading of ours.
-        lines = self._mask_unless_revealed(memory.content, known).rstrip().splitlines()
+        lines = content.rstrip().splitlines()
         text = "\n".join(
             f"\\{line}" if line.startswith(_MARKUP) else line for line in lines
         )
         return f"\n## {heading}\n\n{text}\n"
 
-    def _mask_unless_revealed(self, text: str, known: Iterable[Detail] = ()) -> str:
-        """Return a text with its secrets, also the `known` secrets, masked unless revealed."""
-        return text if self._reveal else mask_secrets(text, known)
+
+def _secrets_of(memory: ExportedMemory) -> Iterator[Detail]:
+    """Yield the secrets in a memory's text, and those among its exact values."""
+    yield from extract_secrets(memory.content)
+    for kind, value, sensitive in memory.details:
+        if sensitive:
+            yield Detail(DetailKind(kind), value, sensitive)

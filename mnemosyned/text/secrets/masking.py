@@ -205,6 +205,14 @@ def find_secrets(text: str) -> list[Secret]:
     return apart
 
 
+def extract_secrets(text: str) -> list[Detail]:
+    """Return the secrets of a text as exact values, up to `KNOWN_MAX`."""
+    return [
+        Detail(kind, text[start:stop], sensitive=True)
+        for kind, start, stop in find_secrets(text)[:KNOWN_MAX]
+    ]
+
+
 def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
     """Return the text with `[secret:KIND]` in place of every secret.
 
