@@ -36,6 +36,33 @@ def test_what_only_looks_like_an_ending_seldom_ends_anything() -> None:
 
 
 @each_case(("older", "newer"), [
+    ("We deploy on Fridays.", "From now on we deploy on Mondays."),
+    ("We deploy on Fridays.", "We deploy on Mondays now."),
+    ("We deploy on Fridays.", "Starting next week, we deploy on Mondays."),
+    ("The port is 8080.", "As of today, the port is 9090."),
+    ("Wir deployen freitags.", "Ab jetzt deployen wir montags."),
+    ("Der Port ist 8080.", "Ab heute ist der Port 9090."),
+    ("On déploie le vendredi.", "Désormais, on déploie le lundi."),
+    ("Le port est 8080.", "À partir d'aujourd'hui, le port est 9090."),
+    ("Desplegamos los viernes.", "A partir de ahora desplegamos los lunes."),
+    ("La porta è 8080.", "A partire da oggi la porta è 9090."),
+    ("A porta é 8080.", "A partir de hoje, a porta é 9090."),
+    ("We deployen op vrijdag.", "Vanaf nu deployen we op maandag."),
+    ("De poort is 8080.", "Vanaf vandaag is de poort 9090."),
+    ("Porten är 8080.", "Från och med idag är porten 9090."),
+    ("Wdrażamy w piątki.", "Od teraz wdrażamy w poniedziałki."),
+    ("Мы деплоим по пятницам.", "Теперь мы деплоим по понедельникам."),
+    ("Порт сервера 8080.", "С сегодняшнего дня порт сервера 9090."),
+])  # fmt: skip
+def test_another_value_from_now_on_ends_the_former(older: str, newer: str) -> None:
+    assert find_ending(older, newer)
+
+
+@each_case(("older", "newer"), [
+    ("Anna deploys on Fridays.", "From now on Ben deploys on Mondays."),
+    ("The port of the old server is 8080.", "As of today, the port of the new proxy is 9090."),
+    ("Wir deployen freitags.", "Ab heute testen wir montags."),
+    ("De poort is 8080.", "Vanaf vandaag is de poort niet 9090."),
     ("Dov decided to move release 1307 to Thursday.", "Dov decided to move release 1407 to Thursday."),
     ("Chiara paid 1306 euros for the harbour in Lisbon.",
      "Chiara decided to move release 1322 to Thursday."),

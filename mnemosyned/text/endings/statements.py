@@ -423,7 +423,14 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
         or size > len(new.frame)
     ):
         return False
-    pairs = zip(old.frame, new.frame[:size], strict=True)
+    frame = old.frame
+    if any(cue.start() < new.frame[0].start for cue in new.cues.values()):
+        # Behind it, German, Dutch and Swedish put the verb before its subject.
+        keys = [word.key for word in frame]
+        verb = new.frame[0].key
+        at = keys.index(verb) if verb in keys else 0
+        frame = (frame[at], *frame[:at], *frame[at + 1 :])
+    pairs = zip(frame, new.frame[:size], strict=True)
     others = [(was, word) for was, word in pairs if was.key != word.key]
     kinds = [{was.kind, word.kind} for was, word in others]
     if new.cues:
