@@ -66,6 +66,9 @@ def openapi(*, serves_owners: bool = False) -> Schema:
     types = [*verbs.values(), *(result_type(verb) for verb in verbs.values())]
     _, schemas = msgspec.json.schema_components(types, ref_template=REF)
     described = {name: _complete_schema(schemas[name]) for name in sorted(schemas)}
+    for verb in verbs.values():
+        for request in (verb, *verb.nested.values()):
+            _allow_null(described[request.__name__])
     for schema in described.values():
         if "description" in schema:
             text = inspect.cleandoc(schema["description"]) + "\n"
@@ -263,6 +266,22 @@ def _complete_schema(schema: Any) -> Any:  # noqa: ANN401 any part of a schema
     if whole.get("type") == "array" and not {"items", "prefixItems"} & whole.keys():
         whole["items"] = {}
     return whole
+
+
+def _allow_null(schema: Schema) -> None:
+    """Add to the schema of a request that its optional fields may be null."""
+    for name in schema["properties"].keys() - schema.get("required", ()):
+        field = schema["properties"][name]
+        about = {
+            key: field.pop(key) for key in ("description", "default") if key in field
+        }
+        if about.get("default") == {}:
+            about["default"] = None  # generators of clients accept no object here
+        kinds = field.get("anyOf", [field])
+        schema["properties"][name] = {
+            "anyOf": [*(kind for kind in kinds if kind != NULL), NULL],
+            **about,
+        }
 
 
 SOCKET = "$XDG_RUNTIME_DIR/mnemosyned/mnemosyned.sock"

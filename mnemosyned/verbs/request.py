@@ -270,11 +270,14 @@ def parse(verb: type[V], body: bytes | bytearray) -> V:
         try:
             request: V = decoder.decode(body)
         except msgspec.ValidationError as error:
+            fields = msgspec.json.decode(body)
+            if _drop_nulls(verb, fields, error):
+                return parse(verb, msgspec.json.encode(fields))
             if "RFC3339" not in str(error) and "timezone" not in str(error):
                 raise
             from mnemosyned.verbs.times import read_request_times  # noqa: PLC0415 only for a time in words
 
-            fields = read_request_times(verb, msgspec.json.decode(body))
+            fields = read_request_times(verb, fields)
             request = msgspec.convert(fields, verb)
     except msgspec.ValidationError as error:
         raise _field_error(error, verb) from error
@@ -299,8 +302,33 @@ def parse(verb: type[V], body: bytes | bytearray) -> V:
     return request
 
 
+def _drop_nulls(
+    verb: type[Request[Any]], fields: object, error: msgspec.ValidationError
+) -> bool:
+    """Remove null values of optional fields, also in nested requests, if `error` is about a null.
+
+    Return whether a value was removed.
+    """
+    if "got `null`" not in str(error) or not isinstance(fields, dict):
+        return False
+    nulls = [
+        field.name
+        for field in fields_of(verb)
+        if not field.required and fields.get(field.name, "") is None
+    ]
+    for name in nulls:
+        del fields[name]
+    members = [
+        _drop_nulls(kind, member, error)
+        for name, kind in verb.nested.items()
+        if isinstance(fields.get(name), list)
+        for member in fields[name]
+    ]
+    return bool(nulls) or any(members)
+
+
 def parse_text(verb: type[V], fields: Mapping[str, str | list[str]]) -> V:
-    """Return a request from the text values of its fields, as a URL or a shell gives them.
+    """Return a request from the text values of its fields, as a URL, a shell or a model gives them.
 
     Raises `InvalidRequest` and `InvalidTime`, which name the field.
     """
@@ -313,6 +341,9 @@ def parse_text(verb: type[V], fields: Mapping[str, str | list[str]]) -> V:
             fields = read_request_times(verb, fields)
         request: V = msgspec.convert(fields, verb, strict=False)
     except msgspec.ValidationError as error:
+        given = dict(fields)
+        if _drop_nulls(verb, given, error):
+            return parse_text(verb, given)
         raise _field_error(error, verb) from error
     return request
 

@@ -1,5 +1,7 @@
 """What is wrong with a request or a setting is said in plain words; drafts made of requests."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from support.cases import each_case
@@ -11,7 +13,7 @@ from mnemosyned.errors import InvalidRequest, InvalidTime
 from mnemosyned.service.intake import make_draft
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.memories import Remember
-from mnemosyned.verbs.request import parse, parse_text, rephrase
+from mnemosyned.verbs.request import Request, parse, parse_text, rephrase
 
 REQUESTS = [
     ("recall", '{"query": "x", "limit": 101}', "limit must be at most 100"),
@@ -46,6 +48,30 @@ def test_a_bad_request_is_told_what_it_must_be(verb: str, body: str, said: str) 
 
     assert said in caught.value.message
     assert "`str`" not in caught.value.message
+
+
+@each_case(("verb", "body", "without"), [
+    ("remember", '{"content": "x", "role": null, "tags": null, "dedupe": null}', '{"content": "x"}'),
+    ("remember_many", '{"memories": [{"content": "x", "session": null}]}', '{"memories": [{"content": "x"}]}'),
+    ("recall", '{"query": "x", "limit": null, "since": "2026-03"}', '{"query": "x", "since": "2026-03"}'),
+    ("remember", '{"content": "x", "metadata": {"a": null}, "role": null}',
+     '{"content": "x", "metadata": {"a": null}}'),
+])  # fmt: skip
+def test_null_leaves_out_an_optional_field(verb: str, body: str, without: str) -> None:
+    assert parse(VERBS[verb], body.encode()) == parse(VERBS[verb], without.encode())
+
+
+@each_case("verb", VERBS.values())
+def test_every_optional_field_may_be_null(verb: type[Request[Any]]) -> None:
+    fields = msgspec.structs.fields(verb)
+    nulls: Any = {field.name: None for field in fields if not field.required}
+
+    if len(nulls) == len(fields):
+        assert parse(verb, msgspec.json.encode(nulls)) == verb()
+        assert parse_text(verb, nulls) == verb()
+    else:
+        with pytest.raises(InvalidRequest, match=r"missing"):
+            parse(verb, msgspec.json.encode(nulls))
 
 
 def test_words_from_a_shell_are_told_the_same() -> None:
