@@ -44,7 +44,7 @@ IDS = ["fresh", "m0", "m1", "m2", "m3", "m4", "m5"]
 
 QUICK = {
     *("unknown setting", "damaged page", "unindexed memory", "orphaned details"),
-    *("lost summary", "lost values", "dead socket", "open database"),
+    *("damaged index", "lost summary", "lost values", "dead socket", "open database"),
     "interrupted restore",
 }
 """The cases of `make test`; `make test-e2e` runs all."""

@@ -189,7 +189,7 @@ def test_the_log_does_not_quote_a_text_that_is_not_utf8(
         )
     configure_logs(level="info", form="json")
 
-    with pytest.raises(StorageFailed, match="restore a backup") as raised:
+    with pytest.raises(StorageFailed, match="run mnem doctor") as raised:
         memory.service.call(Recall(TOLD))
     log_failure("request_failed", raised.value)
 

@@ -117,6 +117,18 @@ def damaged_page(home: Home) -> None:
     home.database.write_bytes(data)
 
 
+def damaged_index(home: Home) -> None:
+    with closing(sqlite3.connect(home.database)) as connection:
+        ((page,),) = connection.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_archive_1'"
+        )
+        ((size,),) = connection.execute("PRAGMA page_size")
+    data = bytearray(home.database.read_bytes())
+    place = slice((page - 1) * size, page * size)
+    data[place] = data[place].replace(b"m3", b"m9")
+    home.database.write_bytes(data)
+
+
 def other_program(home: Home) -> None:
     home.database.unlink()
     home.sql("CREATE TABLE bookmarks (url TEXT)")

@@ -386,9 +386,11 @@ def check_database(installation: Installation) -> Iterator[Finding]:
                 with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
                     connection.backup(copy)
                     present_faults += repair.structure_faults(copy)
-            held = repair.count_contents(connection)
-            newest = held[0] if installation.deep else VALUES_CHECKED
-            lacking = 0 if present_faults else lacking_values(connection, limit=newest)
+            held, lacking = (0, 0), 0
+            if not present_faults:
+                held = repair.count_contents(connection)
+                newest = held[0] if installation.deep else VALUES_CHECKED
+                lacking = lacking_values(connection, limit=newest)
     except errors.SchemaTooNew as error:
         yield problem(CHECK, error.message, "install the version that wrote it")
     except errors.MnemosynedError as error:

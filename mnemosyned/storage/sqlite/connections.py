@@ -122,7 +122,7 @@ NOT_ANSWERED = "the question was not answered"
 NOT_CLEANED = "the file could not be cleaned up; every memory in it is as it was"
 CLOSED = "the memory is closed; open it again"
 _FULL = "the disk is full: free space, then try again"
-_DAMAGED = "the database file is damaged: stop what uses it and restore a backup"
+_DAMAGED = "the database file is damaged: run mnem doctor, which says how to repair it"
 _CANNOT_WRITE = (
     "the file cannot be opened for writing: check its permissions and its folder"
 )

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.masking import mask_memories
@@ -29,6 +30,8 @@ from mnemosyned.text.exact_values import extract_details
 
 PROBLEMS_MAX = 20
 IDS_SHOWN = 5
+TABLE_INDEXES = "indexes of tables"
+"""The subject of a fault in any of them."""
 _STORED_HASHES = {
     "working_memory": "content_hash",
     "archive": "content_hash",
@@ -45,7 +48,7 @@ class FaultKind(StrEnum):
     FOREIGN_KEY = "foreign_key"
     TOTALS = "totals"
     INDEX = "index"
-    """Full-text entries: rebuilding mends it."""
+    """Entries of an index: rebuilding mends it."""
     SCHEMA = "schema"
     """Missing tables, indexes and triggers: making them again mends it."""
     ORPHAN = "orphan"
@@ -140,10 +143,11 @@ def find_faults(connection: sqlite3.Connection) -> list[StorageFault]:
 
     If SQLite cannot read the file any further, its error is the only fault.
     """
+    problems = find_damage(connection)
+    if any(fault.subject not in fulltext.INDEXES for fault in problems):
+        return problems  # the rest reads rows by the indexes of their tables
     try:
-        problems = find_damage(connection)
-        if all(fault.kind is not FaultKind.INTEGRITY for fault in problems):
-            problems += _row_faults(connection)
+        problems += _row_faults(connection)
     except sqlite3.DatabaseError as error:
         return [StorageFault(FaultKind.INTEGRITY, "file", str(error))]
     return problems
@@ -168,12 +172,9 @@ def schema_faults(
 
 
 def find_damage(connection: sqlite3.Connection) -> list[StorageFault]:
-    """Return the damaged pages that SQLite finds. Raises `sqlite3.DatabaseError` if it cannot look."""
-    rows = connection.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})")
-    found = []
-    for (text,) in rows:
-        if text == "ok":
-            continue
+    """Return the damage that SQLite finds in pages and indexes."""
+    found, others = [], []
+    for text in _check_pages(connection, "integrity"):
         # From 3.44 on SQLite checks full-text indexes too.
         index = next(
             (index for index in fulltext.INDEXES if f"main.{index}" in text), None
@@ -182,8 +183,25 @@ def find_damage(connection: sqlite3.Connection) -> list[StorageFault]:
             words = f"the full-text index {index}: {text}"
             found.append(StorageFault(FaultKind.INDEX, index, words))
         else:
-            found.append(StorageFault(FaultKind.INTEGRITY, "file", text))
-    return found
+            others.append(text)
+    # If two rows have one id, an index cannot be built again.
+    is_table_damaged = any("non-unique" in text for text in others)
+    # The quick check leaves out the indexes of tables.
+    if others and not is_table_damaged and not _check_pages(connection, "quick"):
+        words = f"the index of a table does not match its rows: {others[0]}"
+        return [*found, StorageFault(FaultKind.INDEX, TABLE_INDEXES, words)]
+    return found + [StorageFault(FaultKind.INTEGRITY, "file", text) for text in others]
+
+
+def _check_pages(
+    connection: sqlite3.Connection, check: Literal["integrity", "quick"]
+) -> list[str]:
+    """Return what a check of SQLite finds, or its error as the only finding."""
+    try:
+        rows = connection.execute(f"PRAGMA {check}_check({PROBLEMS_MAX})").fetchall()
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+    return [text for (text,) in rows if text != "ok"]
 
 
 def count_contents(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -319,6 +337,9 @@ def repair_database(database: Path, migrations: Path) -> Iterator[str]:
     """Repair all faults of a database; yield one line of text for each repair."""
     with closing(_open_database(database)) as connection:
         yield from _recreate_missing(connection, migrations)
+        if any(each.subject == TABLE_INDEXES for each in find_damage(connection)):
+            connection.execute("REINDEX")
+            yield "rebuilt the indexes of the tables"
         present = schema.table_names(connection)
         yield from _replace_unreadable(connection)
         yield from _return_orphans(connection)
