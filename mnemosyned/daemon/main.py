@@ -74,7 +74,8 @@ class LogFile:
             self.open()
         except OSError as error:
             raise errors.ConfigInvalid(
-                f"--log-file: {path} cannot be written to: {error.strerror}"
+                f"--log-file: {path} cannot be written to: {error.strerror}; remove it, or give "
+                "it and its folder to the user of the daemon"
             ) from error
 
     def rotate(self) -> None:
@@ -149,7 +150,7 @@ STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 @click.option("--socket", help="The Unix socket; wins over the settings.")
 @click.option(
     "--log-file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(readable=False, path_type=Path),  # `LogFile` says what is wrong
     help="Write the log there, 10 MB at most, instead of to standard error.",
 )
 @click.option("--process", "further", hidden=True)

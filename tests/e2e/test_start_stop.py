@@ -249,6 +249,19 @@ def test_a_full_log_is_begun_anew_and_one_older_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "d.log").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_start_names_a_log_that_cannot_be_written(run: Run) -> None:
+    log = state(run) / "mnemosyned.log"
+    run("stop")
+    log.rename(log.with_suffix(".old"))
+    log.mkdir()
+
+    refused = run("start")
+
+    assert refused.returncode == 3
+    assert b"cannot be written to: Is a directory; remove it" in refused.stderr
+    assert b"Usage" not in refused.stderr
+
+
 def test_a_log_that_cannot_be_written_is_told_in_a_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid, match=r"--log-file: .*No such file"):
         LogFile(tmp_path / "nowhere" / "d.log")
