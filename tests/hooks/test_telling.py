@@ -12,6 +12,8 @@ from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.injections import InjectionOutcome
 from mnemosyned.memory.values import LearningKind
+from mnemosyned.service.service import MemoryService
+from mnemosyned.verbs.conversation import Endings
 
 pytestmark = pytest.mark.usefixtures("told")
 
@@ -488,6 +490,27 @@ def test_an_older_decision_is_told_behind_the_newer_one(shop: Shop) -> None:
     left = shop.injections(session="codex:s5").injections[0].lines
     assert not any(newer in line.text for line in left)
     assert any("partial indexes" in line.text for line in left)
+
+
+def test_a_prompt_is_told_an_ending_that_nothing_has_read_yet(
+    shop: Shop, service: MemoryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.say("The cart service runs on port 8080.", session="c7")
+    shop.say("The cart service belongs to Ann.", session="c8")
+    shop.call(Endings())  # all is read so far
+    newer = "We no longer use Postgres 16 for the cart service."
+    shop.say(newer, session="c9", minutes=600)
+    # Enough lines are found by meaning, so that nothing is recalled by words.
+    monkeypatch.setattr(
+        type(service.vectors),
+        "similarities",
+        lambda _, __, ids: dict.fromkeys(ids, 0.9),
+    )
+
+    asked = shop.codex().ask("And the cart?")
+
+    assert f"{newer} (until 2026-03-16: [" in asked
+    assert f"{DECISION})" in asked
 
 
 def test_a_question_of_an_earlier_session_is_not_told(shop: Shop) -> None:

@@ -290,6 +290,8 @@ class HookService:
         The ids of its memories are saved: none is injected twice in a session. After `waits_until`,
         a monotonic time, the caller has gone, and nothing counts as injected.
         """
+        # The prompt before, stored a moment ago, may have ended what would be injected.
+        self._service.endings.find_soon()
         with self._injecting[hash(session.session) % LOCKS]:
             session = self._agents.session(session.session) or session
             now = self._clock.now()
