@@ -181,7 +181,7 @@ class Capture:
             target=self._run_thread, args=[warm_up], name="capture", daemon=True
         )
         self._thread.start()
-        for session in self._agents.recent(WAITING_MAX):
+        for session in self._agents.recent(WAITING_MAX, with_transcript=True):
             if _has_grown(session):
                 self._due.put(session.session)
 
@@ -239,7 +239,7 @@ class Capture:
 
     def queue_grown_sessions(self, session: AgentSession) -> None:
         """Queue recent sessions but the given one whose transcripts have changed in size."""
-        for other in self._agents.recent(CATCH_UP):
+        for other in self._agents.recent(CATCH_UP, with_transcript=True):
             if _has_grown(other) and other.session != session.session:
                 self._due.put(other.session)
 

@@ -97,11 +97,17 @@ def test_sessions_of_a_project_come_last_seen_first(store: MemoryStore) -> None:
     }
 
 
-def test_recent_sessions_have_a_transcript(store: MemoryStore) -> None:
+def test_recent_sessions_are_found_also_of_those_with_a_transcript(
+    store: MemoryStore,
+) -> None:
     store.agents.keep_session(session("codex:1"))
     store.agents.keep_session(replace(session("codex:2", minutes=1), transcript=""))
 
-    assert [each.session for each in store.agents.recent(9)] == ["codex:1"]
+    latest = store.agents.recent(9)
+    written = store.agents.recent(9, with_transcript=True)
+
+    assert [each.session for each in latest] == ["codex:2", "codex:1"]
+    assert [each.session for each in written] == ["codex:1"]
 
 
 def test_sessions_are_limited(

@@ -22,6 +22,7 @@ from mnemosyned.agents.hooks.fallback import choose_file_name
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.conversation.learnings.rules import load_passing_rules
 from mnemosyned.importers.transcripts import TranscriptMessage, clean_messages
+from mnemosyned.service.service import MemoryService
 from mnemosyned.text.json_repair import repair_json
 
 LINES = Path(__file__).parents[1] / "data" / "hooks" / "calls.jsonl"
@@ -169,4 +170,14 @@ def test_the_first_call_loads_what_later_prompts_need(
     with hooks:
         shop.codex().ask("What is new?")
 
+        wait_until(lambda: load_passing_rules.cache_info().currsize > 0)
+
+
+def test_a_start_loads_what_prompts_need_after_sessions_without_a_transcript(
+    service: MemoryService, shop: Shop, tmp_path: Path
+) -> None:
+    shop.codex().ask("What is new?")
+    load_passing_rules.cache_clear()
+
+    with HookService(service, home=tmp_path):
         wait_until(lambda: load_passing_rules.cache_info().currsize > 0)

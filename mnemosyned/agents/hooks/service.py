@@ -110,12 +110,10 @@ class HookService:
         self.capture = Capture(service, self._note_repetitions)
         self._injecting = [threading.Lock() for _ in range(LOCKS)]
         """By session, so that two hooks of one event do not inject the same."""
-        self._unwarmed: AgentSession | None = None
-        """A session, until the thread has warmed up with it."""
         self._is_warm = False
+        """Whether the thread of the capture has warmed up, or has begun to."""
 
     def __enter__(self) -> Self:
-        self._unwarmed = next(iter(self._agents.recent(1)), None)
         self.capture.start(self._warm_up)
         return self
 
@@ -124,10 +122,10 @@ class HookService:
 
     def _warm_up(self) -> None:
         """Once there is a session, compose and discard texts for it, so that the next prompt is quick."""
-        session = self._unwarmed
-        if self._is_warm or session is None:
+        sessions = [] if self._is_warm else self._agents.recent(1)
+        if not sessions:
             return
-        self._is_warm, self._unwarmed = True, None
+        (session,), self._is_warm = sessions, True
         # In a young memory, nothing else would read these tables before a prompt does.
         find_statements(SAMPLE_RULES)
         find_ending_statements(SAMPLE_RULES, None)
@@ -171,7 +169,6 @@ class HookService:
                 outcome.failure = NO_CONVERSATION
             elif call.event is not HookEvent.OTHER:
                 session = self._update_session(call)
-                self._unwarmed = None if self._is_warm else session
                 self._capture_call(call, session, envelope, part, outcome)
                 tells = may_tell and self._settings.config.hooks.tell
                 if tells and takes_context(call) and not envelope.late:
@@ -194,7 +191,7 @@ class HookService:
                 BACKGROUND if part and part.position is not None else call.event.value
             )
             self._count_call(call, event, outcome, time.monotonic() - started)
-            if self._unwarmed:
+            if not self._is_warm:
                 self.capture.wake()
         return make_answer(call, outcome.context), outcome.wanted
 

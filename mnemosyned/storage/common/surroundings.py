@@ -189,11 +189,14 @@ class AgentStore(StorePart):
         return projects_of(session, names)
 
     @reads
-    def recent(self, session: CommonSession, limit: int) -> list[capture.AgentSession]:
-        """Return up to `limit` sessions with a transcript, the last seen first."""
+    def recent(
+        self, session: CommonSession, limit: int, *, with_transcript: bool = False
+    ) -> list[capture.AgentSession]:
+        """Return up to `limit` sessions, or of those with a transcript, the last seen first."""
+        condition = "AND transcript != '' " if with_transcript else ""
         return SESSIONS.find(
             session,
-            "AND transcript != '' ORDER BY seen_at DESC LIMIT %(limit)s",
+            f"{condition}ORDER BY seen_at DESC LIMIT %(limit)s",
             limit=limit,
         )
 
