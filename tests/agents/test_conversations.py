@@ -42,6 +42,14 @@ for (const sessionID of ["part", "main"])
   await event({ event: { type: "session.idle", properties: { sessionID } } });
 """
 
+FIRST_PROMPT = """
+import { mnem } from "./plugin.mjs";
+
+const output = { message: {}, parts: [{ type: "text", text: "Look into it." }] };
+const hooks = await mnem({ client: {}, directory: "/w" });
+await hooks["chat.message"]({ sessionID: "main" }, output);
+"""
+
 
 @pytest.fixture
 def user(tmp_path: Path) -> User:
@@ -173,3 +181,18 @@ def test_the_plugin_of_opencode_leaves_out_what_is_said_to_a_subagent(
 
     (line,) = (user.home / "calls.jsonl").read_text().splitlines()
     assert json.loads(line)["session_id"] == "main"
+
+
+def test_the_plugin_of_opencode_asks_for_a_prompt_after_the_start_has_answered(
+    user: User,
+) -> None:
+    slow_start = "read -r call\ncase $call in *SessionStart*) sleep 0.3;; esac"
+    hook = user.write("mnem-hook", HOOK.replace("read -r call", slow_start))
+    hook.chmod(0o755)
+    programs = Programs(mnem=hook.with_name("mnem"), hook=hook)
+    user.write("plugin.mjs", template_text("opencode_plugin.js", programs))
+    user.run("node", str(user.write("prompt.mjs", FIRST_PROMPT)))
+
+    lines = (user.home / "calls.jsonl").read_text().splitlines()
+    names = [json.loads(line)["hook_event_name"] for line in lines]
+    assert names == ["SessionStart", "UserPromptSubmit"]

@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 
 const HOOK = "mnem-hook";
-const PROMPT_MS = 2000; // the prompt is shown after this at the latest
+const PROMPT_MS = 2000; // the prompt waits so long at most, and the first one twice
 const STORE_MS = 5000;
 const MESSAGES_MAX = 200;
 const ANSWER_CHARS_MAX = 100_000;
@@ -91,15 +91,15 @@ export const mnem = async ({ client, directory }) => {
   return {
     "chat.message": async ({ sessionID }, output) => {
       const prompt = textOf(output.parts);
-      const asked = [ask(event("UserPromptSubmit", sessionID, { prompt }), PROMPT_MS)];
+      const asked = [event("UserPromptSubmit", sessionID, { prompt })];
       if (!started.has(sessionID)) {
         started.add(sessionID);
-        asked.unshift(
-          ask(event("SessionStart", sessionID, { source: "startup" }), PROMPT_MS),
-        );
+        asked.unshift(event("SessionStart", sessionID, { source: "startup" }));
       }
-      const context = (await Promise.all(asked)).map(contextOf).filter(Boolean);
-      if (context.length) {
+      const context = [];
+      // In turn, as the prompt is not told what the start told.
+      for (const each of asked) context.push(contextOf(await ask(each, PROMPT_MS)));
+      if (context.some(Boolean)) {
         output.message.system = [output.message.system, ...context]
           .filter(Boolean)
           .join("\n\n");
