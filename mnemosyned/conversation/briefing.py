@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from itertools import chain
 from math import ceil
 
 from mnemosyned.memory.values import MemoryRecord
@@ -287,39 +286,31 @@ def leave_out(rules: Sequence[str], text: str, message: str) -> str:
 def drop_repetitions(
     statements: Sequence[ProjectStatement], *, known: Iterable[frozenset[str]] = ()
 ) -> Iterator[ProjectStatement]:
-    """Yield the statements; leave out a statement that shares most words with an earlier one, or with `known`.
+    """Yield the statements but those most of whose words are in one earlier statement, or in one of `known`.
 
-    `statements` come newest first, so that the newer one on a subject hides the older one. Two sets
-    that share most words of the smaller one share one of its rarest words, so that each statement is
+    `statements` come newest first, so that the newer one on a subject hides the older one, unless the older one
+    says more. One that has most words of another has one of its rarest words, so that each statement is
     compared with few others (prefix filtering: Chaudhuri et al., "A primitive operator for similarity
     joins in data cleaning", 2006).
     """
     counts = Counter(word for each in statements for word in each.keywords)
     seen_by_word: dict[str, list[frozenset[str]]] = defaultdict(list)
-    seen_by_rare_word: dict[str, list[frozenset[str]]] = defaultdict(list)
-
-    def list_rarest(words: frozenset[str]) -> list[str]:
-        """Return the rarest words, of which two sets that share most words share one."""
-        others = len(words) - ceil(SAME_SHARE * len(words))
-        return sorted(words, key=lambda word: (counts[word], word))[: others + 1]
 
     def add(words: frozenset[str]) -> None:
         for word in words:
             seen_by_word[word].append(words)
-        for word in list_rarest(words):
-            seen_by_rare_word[word].append(words)
 
     for words in known:
         add(words)
     for statement in statements:
         words = statement.keywords
-        near = chain(
-            (other for word in list_rarest(words) for other in seen_by_word[word]),
-            (other for word in words for other in seen_by_rare_word[word]),
+        needed = ceil(SAME_SHARE * len(words))
+        rarest = sorted(words, key=lambda word: (counts[word], word))
+        near = (
+            other
+            for word in rarest[: len(words) - needed + 1]
+            for other in seen_by_word[word]
         )
-        if not any(
-            len(words & other) >= SAME_SHARE * min(len(words), len(other))
-            for other in near
-        ):
+        if not any(len(words & other) >= needed for other in near):
             add(words)
             yield statement

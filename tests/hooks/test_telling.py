@@ -479,8 +479,7 @@ def test_an_older_decision_is_told_behind_the_newer_one(shop: Shop) -> None:
 
     assert f"user] {newer} (earlier: [" in asked
     assert "partial indexes" in asked
-    assert newer in begun
-    assert "partial indexes" not in begun
+    assert f"user] {newer} (earlier: [" in begun
     ledger = shop.injections(session="codex:s5").injections[0]
     assert [newer in line.text for line in ledger.lines][:2] == [True, False]
     assert "partial indexes" in ledger.lines[1].text
