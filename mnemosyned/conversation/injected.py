@@ -148,28 +148,37 @@ def assemble_sections(
     """Return the sections as one text to inject.
 
     Quotes that do not fit in their section or in `chars_max` characters of the text are left out, and so is a
-    section without quotes. Related ones behind a quote are left out first, but not the first later one: the
-    agent would take the quote for the newest.
+    section without quotes. A quote has its first later one behind it: the agent would take the quote for the
+    newest. Other related ones fill the room that is left in the section.
     """
     room = chars_max - len(f"{OPENING}\n{NOTICE}\n{CLOSING}") - 1
     lines: list[str] = []
     told: list[InjectedLine] = []
     for section in sections:
         left = min(section.chars_max, room) - len(section.heading) - 1
-        chosen = [section.heading]
+        fitting: list[tuple[InjectedQuote, InjectedQuote, str]] = []
+        """The whole quote, what fits of it, and this as a line."""
         for quote in section.quotes:
             has_later = any(each.said > quote.said for each in quote.related)
-            for count in range(len(quote.related), has_later - 1, -1):
-                fitting = replace(quote, related=quote.related[:count])
-                line = fitting.assemble(section.line_chars_max)
-                if len(line) + 1 <= left:
-                    chosen.append(line)
-                    told += fitting.lines(section.line_chars_max)
-                    left -= len(line) + 1
+            least = replace(quote, related=quote.related[:has_later])
+            line = least.assemble(section.line_chars_max)
+            if len(line) + 1 <= left:
+                fitting.append((quote, least, line))
+                left -= len(line) + 1
+        for place, (quote, least, line) in enumerate(fitting):
+            for count in range(len(quote.related), len(least.related), -1):
+                longer = replace(quote, related=quote.related[:count])
+                longer_line = longer.assemble(section.line_chars_max)
+                if len(longer_line) - len(line) <= left:
+                    fitting[place] = quote, longer, longer_line
+                    left -= len(longer_line) - len(line)
                     break
-        if len(chosen) > 1:
+        if fitting:
+            chosen = [section.heading, *(line for *_, line in fitting)]
             lines += chosen
             room -= sum(len(line) + 1 for line in chosen)
+            for _, quote, _ in fitting:
+                told += quote.lines(section.line_chars_max)
     if not lines:
         return InjectedText()
     text = "\n".join([OPENING, NOTICE, *lines, CLOSING])
