@@ -275,7 +275,7 @@ class SuccessorFinder:
                     memory.created_at,
                     "newer than a line like it",
                 )
-                if odds < SURE_MIN:
+                if odds < SURE_MIN or self._is_part(quote):
                     doubtful.setdefault(memory.id, (odds, found))
                 elif memory.id not in newer:
                     newer[memory.id] = found
@@ -299,11 +299,7 @@ class SuccessorFinder:
         """Return the likeliest successors of a quote, each after its log odds, of `least` or more."""
         likeness = self._compare_with_all(quote.source_id, quote.text)
         likeness_min = LIKENESS_SHARE_MIN * likeness.to_nearest
-        stated = self._memories.get(quote.memory)
-        # The vector of a message says little about one of its rules alone.
-        is_part = bool(quote.memory) and (
-            stated is None or says_more(stated.content, quote.text)
-        )
+        is_part = self._is_part(quote)
         shared = self._share_subject(quote.text) if is_part else {}
         newer = [
             (likeness.to_each[place], -place)
@@ -329,6 +325,13 @@ class SuccessorFinder:
             for odds, place in nlargest(SUCCESSORS_MAX, rated)
             if odds >= least
         ]
+
+    def _is_part(self, quote: InjectedQuote) -> bool:
+        """Return whether a quote is one rule of several: the vector of its message says little about it."""
+        stated = self._memories.get(quote.memory)
+        return bool(quote.memory) and (
+            stated is None or says_more(stated.content, quote.text)
+        )
 
     def list_features(self, quote: InjectedQuote, place: int) -> tuple[float, ...]:
         """Return the numbers by which the newer statement at a place is taken for a successor of a quote.

@@ -188,6 +188,32 @@ def test_a_rule_has_no_successor_by_the_vector_of_its_message_alone() -> None:
     assert lines == [[memories[0].content, rule_of_days.text], [rule.text]]
 
 
+def test_one_rule_of_several_in_a_message_is_not_told_as_an_earlier_one() -> None:
+    rule = "A webhook arrives up to seven times, so handlers must be idempotent."
+    message = f"The webhook of the bank goes to port 8443. {rule}"
+    moved = "From now on the webhook listens on 9090."
+    memories = said(message, *OTHERS, moved)
+    newer, older = memories[0], memories[-1]
+    near = {(newer.id, older.id): 0.7}
+    finder = SuccessorFinder(
+        list(find_statements(memories)),
+        edits=BriefingEdits(),
+        endings_of=lambda _: {},
+        compare=lambda ids: MemoryComparison(
+            lambda one: {
+                id: near.get((one, id), near.get((id, one), 0.1)) for id in ids
+            },
+            lambda *_: 0.0,
+        ),
+    )
+    learned = replace(quote(older), id="rule", text=rule, memory=older.id)
+
+    (section,) = finder.put_newest_first([InjectedSection("R:", [learned], 2_000)])
+
+    (told,) = section.quotes
+    assert [told.text, *(each.text for each in told.related)] == [rule, moved]
+
+
 def test_a_part_of_an_identifier_names_the_subject() -> None:
     older = find_subject("images get pushed to registry.lumo.example")
 
