@@ -115,18 +115,18 @@ class SuccessorFinder:
         endings_of: EndingsOf,
         compare: Callable[[Sequence[str]], MemoryComparison],
         known: Collection[str] = (),
-        sources: Mapping[str, str] = MappingProxyType({}),
+        origins: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Find successors among `statements`, which come newest first, in a person's words by `edits`.
 
-        `sources` are those of other memories, by id.
+        `origins` are the sources, and perhaps speakers, of other memories, by id.
         """
         self._statements = [
             each for each in statements if not edits.is_dropped(each.memory.id)
         ][:STATEMENTS_MAX]
         self._memories = {each.memory.id: each.memory for each in self._statements}
         self._known = known
-        self._sources = sources
+        self._origins = origins
         self._edits = edits
         self._endings_of = endings_of
         self._compare = compare
@@ -236,7 +236,7 @@ class SuccessorFinder:
                 id=id,
                 text=self._edits.text_of(id) or text,
                 said=said,
-                source=(memory.source or "") if memory else self._sources.get(id, ""),
+                source=(memory.source or "") if memory else self._origins.get(id, ""),
                 speaker=memory.role if memory else "",
                 reason=f"{why} ({quote.reason})",
             )

@@ -135,6 +135,10 @@ class BriefingService:
             edits=edits,
             endings_of=self.store.endings.of,
             compare=self.compare,
+            origins={
+                each.id: ", ".join(filter(None, (each.source, each.role)))
+                for each in memories
+            },
         )
         learned: dict[str, list[str]] = defaultdict(list)
         for learning in learnings:

@@ -512,6 +512,17 @@ def test_a_prompt_is_told_an_ending_that_nothing_has_read_yet(
     assert f"{DECISION})" in asked
 
 
+def test_a_request_that_ended_a_statement_is_told_with_its_origin(shop: Shop) -> None:
+    request = "We no longer use Redis for the session cache, please."
+    shop.say("We use Redis for the session cache.", session="c8", minutes=0)
+    shop.say(request, session="c9", minutes=600)
+    assert shop.endings().endings
+
+    begun = shop.codex("s6").start()
+
+    assert f"- [2026-03-16, claude-code, user] {request}" in begun
+
+
 def test_a_question_of_an_earlier_session_is_not_told(shop: Shop) -> None:
     asked = "Which database did we decide to use for the cart service? I forgot."
     shop.say(asked, session="c9")

@@ -178,7 +178,7 @@ class Reminder:
             endings_of=lambda ids: {**ended, **self._store.endings.of(ids)},
             compare=self._service.vectors.compare,
             known=known,
-            sources={each.by: line.owner for line in shared for each in line.ended},
+            origins={each.by: line.owner for line in shared for each in line.ended},
         )
         joined = [
             replace(section, quotes=_join_messages(section.quotes))
