@@ -209,9 +209,9 @@ def _telling_sentences(
         if any(_PATTERNS[name].search(text) for name in ("test_result", "hypothesis")):
             continue
         verb = words[min(len(words) - 1, words[0] in _WORDS["proposals"])]
-        is_request = verb in _WORDS["requests"] or not _WORDS["courtesies"].isdisjoint(
-            (words[0], words[-1])
-        )
+        is_request = (
+            verb in _WORDS["requests"] and not _PATTERNS["headed"].search(text)
+        ) or not _WORDS["courtesies"].isdisjoint((words[0], words[-1]))
         if is_request and (is_agent or emphasis_factor(tokens) < RULING):
             continue
         yield text, tokens, is_telling

@@ -59,6 +59,9 @@ def test_sentences_that_say_little_alone_are_a_statement_together() -> None:
     ("the redis box fell over last night and we lost forty events", "grave"),
     ("Der Server ist heute Nacht abgestürzt", "grave"),
     ("our person at adyen is Wouter, mail is useless", "stated"),
+    ("Change of plan: the deploy on Tuesdays goes to Marek", "stated"),
+    ("Update: the webhook of the bank listens on port 9090", "decided"),
+    ("Search is done by Meilisearch, in a container of its own", "stated"),
 ])  # fmt: skip
 def test_a_statement_has_its_kind(text: str, kind: str) -> None:
     (statement,) = find_statements(said(text))
@@ -86,8 +89,11 @@ def test_what_says_nothing_to_a_later_session_is_left_out(text: str) -> None:
 def test_of_agents_only_failures_and_open_tasks_are_told() -> None:
     failed, rule = "The worker crashed at 02:14.", "We must always use tabs here."
     open = "The migration of the orders table is still open."
+    missing = "The import of the old orders is not written yet."
+    noted = "I left a note about the discounts in `TODO.md` for you."
 
-    assert statements(rule, failed, open, role="assistant") == [open, failed]
+    said = (rule, failed, open, missing, noted)
+    assert statements(*said, role="assistant") == [missing, open, failed]
 
 
 @each_case(("text", "told"), [

@@ -456,6 +456,16 @@ def test_older_quotes_that_do_not_fit_are_left_out_and_a_quote_without_its_later
     assert [each.id for each in injected.lines] == [*ids]
 
 
+def test_older_quotes_do_not_take_the_room_of_the_quotes_after_theirs() -> None:
+    replaced = replace(LONG, id="m", text="Postgres", related=(OLDER,))
+    after = replace(LONG, id="n", text="Amounts are integer cents.")
+    section = InjectedSection("Pinned:", [replaced, after], 280, line_chars_max=300)
+
+    injected = assemble_sections([section], chars_max=3_000)
+
+    assert [each.id for each in injected.lines] == ["m", "n"]
+
+
 def order(*found: tuple[str, int], role: str = "user", near: float = 0.6) -> list[int]:
     """The order of results, each a text said on a day of the month, of which two are so near."""
     matches = [
@@ -482,16 +492,6 @@ def order(*found: tuple[str, int], role: str = "user", near: float = 0.6) -> lis
 
 def test_a_newer_result_is_put_before_the_first_result_that_it_replaced() -> None:
     older = ("las paredes van en color arena", 0)
-def test_older_quotes_do_not_take_the_room_of_the_quotes_after_theirs() -> None:
-    replaced = replace(LONG, id="m", text="Postgres", related=(OLDER,))
-    after = replace(LONG, id="n", text="Amounts are integer cents.")
-    section = InjectedSection("Pinned:", [replaced, after], 280, line_chars_max=300)
-
-    injected = assemble_sections([section], chars_max=3_000)
-
-    assert [each.id for each in injected.lines] == ["m", "n"]
-
-
     newer = ("the walls become sage green", 9)
     between = [(text, 3) for text in OTHERS]
 
