@@ -257,7 +257,7 @@ def rank(query: Query, candidates: SearchCandidates) -> list[RankedResult]:
     lifted = _lift_nearest(results, scores, covered)
     if lifted:
         scores = {**scores, **lifted}
-        results = _order_results(query, candidates, scores, matches)
+        results = _order_results(query, candidates, scores, matches, lifted.keys())
     if candidates.above:
         results = best_level_only(results, candidates.above)
     results = collapse_repeats(results, matches, limit=query.limit)
@@ -271,8 +271,12 @@ def _order_results(
     candidates: SearchCandidates,
     scores: Mapping[int, ScoreBreakdown],
     matches: Mapping[int, Match],
+    lifted: AbstractSet[int] = frozenset(),
 ) -> list[RankedResult]:
-    """Return all results, best first: memories, and one for each episode and its originals."""
+    """Return all results, best first: memories, and one for each episode and its originals.
+
+    The score of a `lifted` memory is that of its result, whatever its episode says besides.
+    """
     ordered: list[_RankKey] = []
     lines: dict[int, list[_ScoredLine]] = defaultdict(list)
     ranked: list[tuple[float, int]] = []
@@ -293,7 +297,7 @@ def _order_results(
     for episode in episodes:
         own = candidates.episodes.get(episode, 0.0)
         if episode in lines:
-            result = _episode_result(episode, own, lines[episode], best)
+            result = _episode_result(episode, own, lines[episode], best, lifted)
             latest = max(matches[position].created_at for position, _ in result.lines)
         else:
             score = WEIGHTS.summary_alone * own
@@ -346,7 +350,11 @@ def _lift_nearest(
 
 
 def _episode_result(
-    episode: int, own: float, lines: Sequence[_ScoredLine], best: AbstractSet[int]
+    episode: int,
+    own: float,
+    lines: Sequence[_ScoredLine],
+    best: AbstractSet[int],
+    lifted: AbstractSet[int],
 ) -> RankedResult:
     """Return the result for an episode, scored by its own words and best lines, with lines to show.
 
@@ -363,10 +371,12 @@ def _episode_result(
         or line.position in best
         or (rank < WEIGHTS.lines_max and chars[rank] <= WEIGHTS.lines_chars_max)
     ]
-    further = sum(line.score for line in ranked[1 : WEIGHTS.lines_max])
-    parts = ranked[0].parts._replace(
-        summary=WEIGHTS.summary * own, further=WEIGHTS.further_lines * further
-    )
+    parts = ranked[0].parts
+    if ranked[0].position not in lifted:
+        further = sum(line.score for line in ranked[1 : WEIGHTS.lines_max])
+        parts = parts._replace(
+            summary=WEIGHTS.summary * own, further=WEIGHTS.further_lines * further
+        )
     return RankedResult(
         sum(parts),
         episode=episode,

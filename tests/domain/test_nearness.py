@@ -16,7 +16,7 @@ from mnemosyned.search.query import (
     ScoreBreakdown,
     SearchCandidates,
 )
-from mnemosyned.search.ranking import _lift_nearest, rank
+from mnemosyned.search.ranking import _lift_nearest, _order_results, rank
 from mnemosyned.search.scoring import add_similarity, embedding_text
 from mnemosyned.search.weights import WEIGHTS
 from mnemosyned.text.dates.questions import TimeSpan
@@ -160,6 +160,20 @@ def test_a_memory_behind_an_episode_is_not_lowered_to_its_place() -> None:
 
     assert 10 in lifted
     assert 9 not in lifted
+
+
+def test_an_episode_does_not_raise_a_lifted_memory_further() -> None:
+    scores = {1: ScoreBreakdown(words=10.0), 2: ScoreBreakdown(words=1.0, meaning=8.9)}
+    matches = {
+        number: Match(number, 1.0, "talk", episode=100 + number) for number in scores
+    }
+    asked = Query(terms=parse_terms(ASKED), limit=10)
+    found = SearchCandidates(list(matches.values()), episodes={102: 40.0})
+
+    likest, _ = _order_results(asked, found, scores, matches)
+    first, lifted = _order_results(asked, found, scores, matches, {2})
+
+    assert (likest.episode, first.episode, lifted.score) == (102, 101, 9.9)
 
 
 def test_a_text_of_a_few_characters_is_near_by_chance() -> None:
