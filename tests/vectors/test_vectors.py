@@ -227,6 +227,19 @@ def test_another_life_finds_all_vectors(
     assert again.call(Status()).embedder.embedded == 20
 
 
+def test_the_first_question_waits_for_a_model_in_this_process(
+    open_service: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "START_AFTER_S", WAIT_S)
+    monkeypatch.setattr(module, "LOADING_S", WAIT_S)
+    first = open_service(FakeEmbedder(in_process=True))
+    remember_all(first, "The tesla came")
+    assert car(first) == []  # without a vector yet
+    wait_until_embedded(first, 1)
+
+    assert car(open_service(FakeEmbedder(in_process=True))) == ["The tesla came"]
+
+
 def test_questions_are_answered_and_memories_forgotten_while_the_older_vectors_are_loaded(
     open_service: Open, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

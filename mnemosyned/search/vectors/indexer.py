@@ -40,7 +40,9 @@ LOADED_AT_ONCE, LOADED_FIRST = 1_000, 50_000
 COUNTED_AT_ONCE = 10_000
 QUESTIONS_MAX = 16
 START_AFTER_S = 0.5
-"""Delay of the start: a daemon serves before, and a short program never pays for the model."""
+"""Delay of the start: a daemon serves before, and a program that only stores never pays for the model."""
+LOADING_S = 2.0
+"""How long a question waits for stored vectors and a model in this process, which load in half a second."""
 LOOK_S = 30.0
 """Seconds between looks for vectors that other daemons stored or dropped."""
 NEWS_AT_ONCE = 500
@@ -78,6 +80,10 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         self._questions: queue.Queue[embedding.QuestionVector] = queue.Queue(
             QUESTIONS_MAX
         )
+        self._asked = threading.Event()
+        """Set by the first question: the start is not delayed any more."""
+        self._can_answer = threading.Event()
+        """Set once a question need not wait: the index is loaded, or there is none."""
         self._forgot = threading.Event()
         self._reworded: deque[int] = deque()
         """Positions whose vectors are to be made again."""
@@ -85,6 +91,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
     def __exit__(self, *_: object) -> None:
         """Stop the thread and close the embedder, which ends its present call."""
         self._closing.set()
+        self._asked.set()
         self._embedder.close()  # ends its call, too
         super().__exit__()
         self._embedder.close()  # unless it was started once more meanwhile
@@ -117,12 +124,18 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
     def ask(self, text: str) -> PendingVector | None:
         """Queue a question for the model; return its pending vector, None if no model is ready.
 
-        If the queue is full, the pending vector is answered with None at once.
+        If the queue is full, the pending vector is answered with None at once. A model in this
+        process is waited for while it loads, up to `LOADING_S` seconds.
         """
+        embedder = self._embedder
+        is_loading = self._status.state is EmbedderState.LOADING
+        if is_loading and embedder.in_process and embedder.is_prepared:
+            self._asked.set()
+            self._can_answer.wait(LOADING_S)
         if self._status.state is not EmbedderState.READY:
             return None
-        if self._embedder.in_process:
-            return embedding.DirectQuestion(text, self._embedder)
+        if embedder.in_process:
+            return embedding.DirectQuestion(text, embedder)
         question = embedding.QuestionVector(text, until=time.monotonic() + self._wait_s)
         try:
             self._questions.put_nowait(question)
@@ -142,14 +155,16 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
     # ------------------------------------------------------------ in the thread
 
     def _run(self) -> None:
-        """Wait for `START_AFTER_S` seconds, then work until the indexer is closed."""
-        self._closing.wait(START_AFTER_S)
+        """Wait for a question, or for `START_AFTER_S` seconds; then work until the indexer is closed."""
+        self._asked.wait(START_AFTER_S)
         super()._run()
 
     def _work(self) -> None:
         """Load the model, then embed memories and answer questions until the thread is to stop."""
         model = self._embedder.name
         self._model = self._store.use_model(model, self._embedder.identity())
+        if not self._store.embedded_positions(self._model, after=0, limit=1):
+            self._can_answer.set()
         # The process is started before anybody waits.
         self._embedder.embed_question("ready")
         # First: what is stored while the index loads is news.
@@ -161,6 +176,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
             older = self._load_older(index, before=older)
         self._recount_vectors(index)
         self._change_status(state=EmbedderState.READY, reason="", searched=len(index))
+        self._can_answer.set()
         log.info("embedding_ready", model=model, embedded=self._status.embedded)
         spans: list[tuple[int, int]] = []
         top = 0
