@@ -288,16 +288,20 @@ def _find_conversation_id(
         return _find_first_text(begun, "id") or name
     if client == "gemini":
         return _find_first_text(lines, "sessionId") or name
+    if client == "copilot":  # one name for all, in a folder for each
+        return PurePath(path).parent.name or name
     return name or _find_first_text(lines, "sessionId")
 
 
 def _find_first_text(lines: Sequence[TranscriptLine], key: str) -> str:
-    """Return the first text under `key` in any line or its `payload`; empty if there is none."""
+    """Return the first text under `key` in any line, or inside of it; empty if there is none."""
     for line in lines:
-        payload = line.get("payload")
-        inner = payload.get(key) if isinstance(payload, Mapping) else None
-        if text := _name_or_empty(line.get(key)) or _name_or_empty(inner):
-            return text
+        data = line.get("data")  # of Copilot
+        context = data.get("context") if isinstance(data, Mapping) else None
+        for part in (line, line.get("payload"), context):
+            text = part.get(key) if isinstance(part, Mapping) else None
+            if text := _name_or_empty(text):
+                return text
     return ""
 
 

@@ -206,6 +206,26 @@ def test_an_import_after_capture_stores_nothing_twice(shop: Shop, file: str) -> 
     assert len(shop.texts(session)) == 2
 
 
+def test_imported_conversations_of_copilot_have_their_own_sessions(
+    tmp_path: Path,
+) -> None:
+    imported = []
+    for session in ("p1", "p2"):
+        path = tmp_path / f".copilot/session-state/{session}/events.jsonl"
+        context = {"cwd": "/w/shop"}
+        lines = [
+            {
+                "type": "session.start",
+                "data": {"sessionId": session, "context": context},
+            },
+            {"type": "user.message", "timestamp": moment(), "data": {"content": "Hm"}},
+        ]
+        imported += memories_of(write_lines(path, lines))
+
+    assert [each.session for each in imported] == ["copilot:p1", "copilot:p2"]
+    assert {each.metadata["cwd"] for each in imported} == {"/w/shop"}
+
+
 @pytest.mark.parametrize("file", TALKS)
 def test_an_imported_conversation_has_its_project(shop: Shop, file: str) -> None:
     agent, session, lines = TALKS[file]
