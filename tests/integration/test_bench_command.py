@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from support.agents import claude_line, codex_meta, write_lines
+from support.agents import claude_line, codex_meta, cursor_line, write_lines
 
 from mnemosyned.cli.maintenance.bench import bench
 
@@ -60,6 +60,14 @@ def test_its_json_has_every_injection_with_its_reasons(transcripts: Path) -> Non
     assert all(line["reason"] for each in told for line in each["lines"])
     tokens = sum(each["tokens"] for each in told)
     assert report["start_tokens"] + report["prompt_tokens"] == tokens
+
+
+def test_conversations_that_name_no_directory_are_replayed(tmp_path: Path) -> None:
+    folder = tmp_path / ".cursor" / "projects" / "w-shop" / "agent-transcripts" / "c1"
+    said = [cursor_line("user", "Sort by date"), cursor_line("assistant", "Sorted.")]
+    write_lines(folder / "c1.jsonl", said)
+
+    assert "1 prompt of 2 messages" in shown(str(folder))
 
 
 def test_files_without_a_conversation_are_left_out(transcripts: Path) -> None:

@@ -165,7 +165,7 @@ class ConversationReplay:
         report = self._report
         if message.session not in self._seen:
             self._seen.add(message.session)
-            self._directories.add(message.metadata["cwd"])
+            self._directories.add(message.metadata.get("cwd", ""))
             self._call_hook(message, "SessionStart", {"source": "startup"})
         report.messages += 1
         report.tokens += self._counter.count(message.content)
@@ -191,7 +191,7 @@ class ConversationReplay:
                     "client": client,
                     "hook_event_name": event,
                     "session_id": conversation,
-                    "cwd": message.metadata["cwd"],
+                    "cwd": message.metadata.get("cwd", ""),
                     **payload,
                 }
             )
