@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from itertools import chain
+from math import isfinite
 from types import UnionType
 from typing import (
     TYPE_CHECKING,
@@ -380,7 +381,7 @@ def encode(request: Request[Any]) -> bytes:
             from mnemosyned.verbs.times import read_request_times  # noqa: PLC0415 only for a time in words
 
             request = read_request_times(type(request), request)
-        return msgspec.json.encode(request)
+        body = msgspec.json.encode(request)
     except UnicodeEncodeError as error:
         raise errors.InvalidText(
             f"the text is not valid Unicode at character {error.start}; decode it first"
@@ -389,6 +390,17 @@ def encode(request: Request[Any]) -> bytes:
         raise errors.InvalidRequest(
             f"the request cannot be written as JSON: {error}"
         ) from error
+    if b"null" in body:
+        # It also stands for nan and infinity, and a null counts as left out.
+        for place, part in _requests_within(request):
+            for name in part.__struct_fields__:
+                value = getattr(part, name)
+                if isinstance(value, float) and not isfinite(value):
+                    raise errors.InvalidRequest(
+                        f"{place}{name} is {value}; give a finite number",
+                        field=place + name,
+                    )
+    return body
 
 
 def _requests_within(request: Request[Any]) -> list[tuple[str, Request[Any]]]:
