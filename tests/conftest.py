@@ -15,7 +15,7 @@ from support.engines import (
     ENGINES,
     POSTGRES,
     SQLITE,
-    postgres_store,
+    emptied_store,
     sqlite_store,
 )
 from support.fakes import FakeClock, FakeSummarizer
@@ -59,7 +59,7 @@ hypothesis_settings.register_profile(
 )
 hypothesis_settings.load_profile("suite")
 
-SERVED = {POSTGRES: postgres_store, CITUS: citus_store}
+SERVED = {POSTGRES: emptied_store, CITUS: citus_store}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
