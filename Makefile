@@ -126,8 +126,8 @@ test: $(COMPILED) $(TESTS_COMPILED) ## the tests that take less than a minute; W
 tables: $(COMPILED) ## write tests/data/tables again: answers at 60, 80 and 200 columns
 	TABLES=write $(PYTEST) -q tests/integration/test_tables.py
 
-# A command that a module gives again is forked: that costs a third of a start, and a tenth for the daemon.
-test-e2e: $(COMPILED) $(TESTS_COMPILED) ## all end-to-end tests; the daemon and each command of a module are first started, not forked; E2E_ANEW=1: each time (slow)
+# A command that a worker gives again is forked: that costs a third of a start, and a tenth for the daemon.
+test-e2e: $(COMPILED) $(TESTS_COMPILED) ## all end-to-end tests; each command, and the daemon of a module, are first started, not forked; E2E_ANEW=1: each time (slow)
 	E2E_ANEW=$(or $(E2E_ANEW),once) $(PYTEST) -n 3 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
 
 test-fault: $(COMPILED) ## kill, crowd and starve the daemon (slow)
@@ -177,7 +177,7 @@ test-packaging: $(COMPILED) $(PACKAGING)/.ready ## build, install and start the 
 test-systemd: $(COMPILED) ## the units, and a real systemd --user (needs root for the latter)
 	$(PYTEST) -m systemd $(call NAMING,systemd)
 
-test-year: $(COMPILED) ## a simulated year of 73,000 memories; questions about long conversations and a written year (slow)
+test-year: $(COMPILED) ## a simulated year of 36,500 memories; questions about long conversations and a written year (slow)
 	$(PYTEST) -m slow $(call NAMING,slow)
 
 test-agents: $(COMPILED) ## memory for agents, with programs of others from PyPI and npm, which it installs in build (slow)

@@ -1,7 +1,8 @@
 """Starts `mnem` and `mnemosyned`: forked from a template that has loaded them, or anew.
 
-Both are processes of their own. E2E_ANEW=1 starts all anew. E2E_ANEW=once starts the daemon and each
-command anew once in each test module and worker, and forks them from then on, as `make test-e2e` does.
+Both are processes of their own. E2E_ANEW=1 starts all anew. E2E_ANEW=once starts each command anew once
+in each worker, and the daemon also in each test module, and forks them from then on, as `make test-e2e`
+does.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ BIN = Path(sys.executable).parent
 START_S = 20.0
 ANEW = os.environ.get("E2E_ANEW", "")
 _STARTED: set[tuple[str, ...]] = set()
-"""Test modules with the commands that they have started anew."""
+"""Commands, and test modules with the daemon, that were started anew."""
 
 
 class Forked:
@@ -128,9 +129,10 @@ def _is_new(words: Sequence[str | bytes]) -> bool:
         return ANEW == "1"
     module = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
     program, *rest = map(os.fsdecode, words)
-    command = (module, program, next((word for word in rest if word in COMMANDS), ""))
-    is_new = command not in _STARTED
-    _STARTED.add(command)
+    command = next((word for word in rest if word in COMMANDS), "")
+    kind = (program, command) if command else (program, module)
+    is_new = kind not in _STARTED
+    _STARTED.add(kind)
     return is_new
 
 
