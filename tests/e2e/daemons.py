@@ -30,6 +30,8 @@ Json = Any
 WAIT_S = 60.0
 """The most any wait takes before its test fails."""
 POLL_S = 0.005
+POLL_MAX_S = 0.05
+"""Each look takes time of a processor, also of what it looks at: the later, the rarer."""
 CLEARED = (
     "MNEMOSYNE_",
     "XDG_",
@@ -66,10 +68,11 @@ def eventually(
     claim: Callable[[], object], what: str, *, timeout_s: float = WAIT_S
 ) -> None:
     """Return once the claim holds; fail when it does not within the time."""
-    deadline = time.monotonic() + timeout_s
+    deadline, pause_s = time.monotonic() + timeout_s, POLL_S
     while not claim():
         assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
-        time.sleep(POLL_S)
+        time.sleep(pause_s)
+        pause_s = min(POLL_MAX_S, 1.5 * pause_s)
 
 
 def listens(address: Path) -> bool:

@@ -273,9 +273,10 @@ def test_a_daemon_finds_by_meaning_without_a_step(tmp_path: Path) -> None:
         daemon.post("remember", content="The cat sleeps on the sofa", id="cat")
 
         def is_embedded() -> bool:
-            return b"2 of 2 memories embedded" in daemon.mnem("status").stdout
+            return bool(daemon.post("status").body["embedder"]["embedded"] == 2)
 
         eventually(is_embedded, "both memories are embedded", timeout_s=120)
+        assert b"2 of 2 memories embedded" in daemon.mnem("status").stdout
         answers = [
             daemon.mnem("recall", question, "--json").stdout
             for question in (
