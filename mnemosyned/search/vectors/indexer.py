@@ -42,7 +42,7 @@ QUESTIONS_MAX = 16
 START_AFTER_S = 0.5
 """Delay of the start: a daemon serves before, and a program that only stores never pays for the model."""
 LOADING_S = 2.0
-"""How long a question waits for stored vectors and a model in this process, which load in half a second."""
+"""How long a question waits for a model in this process and for stored vectors, which load in half a second."""
 LOOK_S = 30.0
 """Seconds between looks for vectors that other daemons stored or dropped."""
 NEWS_AT_ONCE = 500
@@ -68,7 +68,12 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         A question waits `wait_s` seconds for its vector. Memories with a cosine below
         `similarity_min` are not found by it alone.
         """
-        embedding.EmbeddingThread.__init__(self, embedder, pause)
+
+        def pause_if_none_waits() -> None:
+            if pause and self._can_answer.is_set():
+                pause()
+
+        embedding.EmbeddingThread.__init__(self, embedder, pause_if_none_waits)
         embedding.CommonVectors.__init__(
             self, store, wait_s=wait_s, similarity_min=similarity_min
         )
@@ -83,7 +88,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         self._asked = threading.Event()
         """Set by the first question: the start is not delayed any more."""
         self._can_answer = threading.Event()
-        """Set once a question need not wait: the index is loaded, or there is none."""
+        """Set once a question need not wait: there is an index with the newest memories, or no memory."""
         self._forgot = threading.Event()
         self._reworded: deque[int] = deque()
         """Positions whose vectors are to be made again."""
@@ -163,7 +168,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         """Load the model, then embed memories and answer questions until the thread is to stop."""
         model = self._embedder.name
         self._model = self._store.use_model(model, self._embedder.identity())
-        if not self._store.embedded_positions(self._model, after=0, limit=1):
+        if not self._store.newest_position():
             self._can_answer.set()
         # The process is started before anybody waits.
         self._embedder.embed_question("ready")
@@ -176,10 +181,11 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
             older = self._load_older(index, before=older)
         self._recount_vectors(index)
         self._change_status(state=EmbedderState.READY, reason="", searched=len(index))
-        self._can_answer.set()
         log.info("embedding_ready", model=model, embedded=self._status.embedded)
-        spans: list[tuple[int, int]] = []
-        top = 0
+        top = self._store.newest_position()
+        spans = [(0, top + 1)]
+        self._embed_next(index, spans)
+        self._can_answer.set()
         while not self._closing.is_set():
             self._wake.clear()
             self._answer_questions()
@@ -199,11 +205,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
                 spans = _merge_spans(spans)
                 top = newest
             if spans:
-                after, before = spans.pop()
-                if left := self._embed_batch(index, after=after, before=before):
-                    spans.append((after, left))
-                elif not spans:
-                    log.info("embedding_complete", embedded=self._status.embedded)
+                self._embed_next(index, spans)
             else:
                 self._wake.wait(
                     max(0.0, self._look_at - time.monotonic()) if self._seen else None
@@ -283,10 +285,11 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
             self._answer_questions()
         self._change_status(embedded=embedded, searched=len(index))
 
-    def _embed_batch(
-        self, index: VectorIndex | StorageIndex, *, after: int, before: int
-    ) -> int | None:
-        """Embed the newest memories between two row numbers; return the lowest of them, or None."""
+    def _embed_next(
+        self, index: VectorIndex | StorageIndex, spans: list[tuple[int, int]]
+    ) -> None:
+        """Embed the newest memories of the last span of row numbers, and shorten or remove that span."""
+        after, before = spans.pop()
         rows = self._store.without_vector(
             self._model, after=after, before=before, limit=BATCH
         )
@@ -295,7 +298,10 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         index.put({position: vectors[position] for position in kept})
         embedded = self._status.embedded + len(kept)
         self._change_status(embedded=embedded, searched=len(index))
-        return rows[-1].position if rows else None
+        if rows:
+            spans.append((after, rows[-1].position))
+        elif not spans:
+            log.info("embedding_complete", embedded=self._status.embedded)
 
     def _count_refusal(self, row: EmbeddingInput, error: EmbedderFailed) -> None:
         """Log and count a memory that the model refused."""
