@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
@@ -27,8 +28,10 @@ from mnemosyned.text.details import Detail
 ROLLUP_MAX = 20_000
 """Summaries read at once; a longer backlog is rolled up in several rounds."""
 ROUNDS_MAX = 1_000
-_PATH = re.compile(r"[/\\]+$|^.*[/\\](?=[^/\\])|[\[\]\n]")
+_BRACKETS, _PATH = re.compile(r"[\[\]\n]+"), re.compile(r"[/\\]+$|^.*[/\\](?=[^/\\])")
 """What the short name of a project leaves out of its key, such as "github.com/ann/shop"."""
+NAMED_SESSIONS_MAX, NAME_CHARS_MAX = 1_000, 80
+"""Newest sessions whose projects' short names are to differ, and characters of a name."""
 UPPER_LEVELS = (periods.Level.DAY, periods.Level.WEEK, periods.Level.MONTH)
 
 
@@ -202,10 +205,15 @@ def read_sources(
     of up to `ENDED_ORIGINALS_MAX` memories that newer ones ended.
     """
     projects: Mapping[str, str] = {}
+    names: Mapping[str, str] = {}
     with store.search.one_snapshot():
         terms = store.rollups.index_terms([member.id for member in members])
         if level is periods.Level.DAY:
             projects = store.agents.projects_of([member.session for member in members])
+            others = store.agents.recent(NAMED_SESSIONS_MAX) if projects else []
+            names = _name_projects(
+                {*projects.values(), *(each.project for each in others)}
+            )
         has_endings = bool(store.endings.find(limit=1, undone=False))
         silent = {
             member.id
@@ -220,10 +228,20 @@ def read_sources(
             text="" if member.id in silent else member.content,
             index_terms=terms.get(member.id, ""),
             begins=member.period_from or member.covers_from,
-            project=_PATH.sub("", projects.get(member.session, "")),
+            project=names.get(projects.get(member.session, ""), ""),
         )
         for member in members
     ]
+
+
+def _name_projects(keys: Collection[str]) -> dict[str, str]:
+    """Return a name for each project's key: its last part, or all of it if two have the same last part."""
+    short = {key: _PATH.sub("", key) for key in keys}
+    counts = Counter(short.values())
+    return {
+        key: _BRACKETS.sub("", key if counts[name] > 1 else name)[-NAME_CHARS_MAX:]
+        for key, name in short.items()
+    }
 
 
 ENDED_ORIGINALS_MAX = 3

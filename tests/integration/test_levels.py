@@ -128,6 +128,22 @@ def test_sessions_that_share_a_day_keep_to_themselves_under_a_filter(lab: Lab) -
     assert "yours" not in " ".join(hit.content for hit in hits)
 
 
+def talk(lab: Lab, number: int, project: str, text: str, *, day: int = 0) -> None:
+    """A message in a session of its own in a project."""
+    said_at, session = MONDAY + timedelta(days=day), f"codex:{number}"
+    lab.store.agents.keep_session(
+        AgentSession(
+            session=session,
+            client="codex",
+            conversation=str(number),
+            started_at=said_at,
+            seen_at=said_at,
+            project=project,
+        )
+    )
+    lab.put(memory(f"t{number}", text, created_at=said_at, session=session))
+
+
 def test_a_day_names_the_project_of_each_session_and_each_line_leads_to_its_words(
     lab: Lab,
 ) -> None:
@@ -135,19 +151,8 @@ def test_a_day_names_the_project_of_each_session_and_each_line_leads_to_its_word
         "tide": "We decided to round VAT on every invoice line.",
         "shop": "I moved the shop's pages to the server in Graz.",
     }
-    for project, text in texts.items():
-        lab.store.agents.keep_session(
-            AgentSession(
-                session=f"codex:{project}",
-                client="codex",
-                conversation=project,
-                started_at=MONDAY,
-                seen_at=MONDAY,
-                project=f"github.com/ann/{project}",
-            )
-        )
-        session = f"codex:{project}"
-        lab.put(memory(project, text, created_at=MONDAY, session=session))
+    for number, (project, text) in enumerate(texts.items()):
+        talk(lab, number, f"github.com/ann/{project}", text)
 
     sleep(lab, day=0)
 
@@ -160,6 +165,22 @@ def test_a_day_names_the_project_of_each_session_and_each_line_leads_to_its_word
         (episode,) = [one for one in level(lab, 0) if words in one.content]
         (original,) = get_episode(lab.store, episode.id).summary_of
         assert lab.memory(original).content == words
+
+
+def test_two_projects_whose_last_part_is_the_same_are_named_apart(lab: Lab) -> None:
+    pages = "I moved the shop's pages to the server in Graz."
+    talk(
+        lab, 1, "github.com/ann/shop", "We decided to round VAT on every invoice line."
+    )
+    talk(lab, 2, "github.com/bob/shop", pages, day=1)
+
+    sleep(lab, day=1)
+
+    lines = [line for day in level(lab, 1) for line in day.content.splitlines()]
+    assert [line.partition("] ")[0] for line in lines] == [
+        "[github.com/ann/shop",
+        "[github.com/bob/shop",
+    ]
 
 
 def test_a_very_long_day_keeps_to_a_readable_size(lab: Lab) -> None:
