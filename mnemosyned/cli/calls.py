@@ -107,8 +107,8 @@ def interrupted_call_message(request: Request[Any]) -> str:
 
 
 BAR_EVERY_S = 0.2
-STATUS_TIMEOUT_S = 8.0
-"""Time limit to ask for the status: who asks whether a daemon works does not want to wait for a minute."""
+PROBE_TIMEOUT_S = 8.0
+"""Time limit to ask whether the daemon works."""
 
 
 def connect_to_daemon(

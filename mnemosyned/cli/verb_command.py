@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from mnemosyned.cli import arguments
-from mnemosyned.cli.calls import STATUS_TIMEOUT_S, call_daemon, connect_to_daemon
+from mnemosyned.cli.calls import PROBE_TIMEOUT_S, call_daemon, connect_to_daemon
 from mnemosyned.cli.ids import ids_with_prefix, is_marked, with_whole_ids
 from mnemosyned.cli.options import EXIT_NOTHING, AnswerCommand
 from mnemosyned.cli.output import terminal
@@ -151,8 +151,7 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
     ) -> int:
         """Send the verb's request, confirmed unless `yes`, print the result; return the exit code."""
         typed = arguments.read_fields(given, name)
-        asks_whether_it_runs = verb.verb_name() == "status"
-        timeout_s = STATUS_TIMEOUT_S if asks_whether_it_runs else TIMEOUT_S
+        timeout_s = PROBE_TIMEOUT_S if verb.is_probe else TIMEOUT_S
         with connect_to_daemon(context, timeout_s=timeout_s) as client:
             ids, tags = typed.get("id") or [], typed.get("tags") or []
             if first == "tags" and len(ids) == len(tags) == 1 and not is_marked(ids[0]):

@@ -157,6 +157,8 @@ class Request(
     """Whether it is out of reach over TCP, as it reads this machine's files."""
     takes_long: ClassVar[bool] = False
     """Whether it may take long, as it works through many memories step by step."""
+    is_probe: ClassVar[bool] = False
+    """Whether it asks if the daemon works: a person who asks does not want to wait for a minute."""
     repeatable: ClassVar[bool] = False
     """Whether it does its work once however often it is sent: by its ids, or by its words."""
     nested: ClassVar[dict[str, type[Request[Any]]]] = {}

@@ -278,6 +278,8 @@ class Status(Request[Stats], frozen=True, kw_only=True):
     Raises `StorageFailed`.
     """
 
+    is_probe = True
+
 
 class EventKind(StrEnum):
     """Kind of an event."""

@@ -15,7 +15,7 @@ import msgspec
 
 from mnemosyned.cli import options
 from mnemosyned.cli.arguments import make_parameters
-from mnemosyned.cli.calls import STATUS_TIMEOUT_S, connect_to_daemon
+from mnemosyned.cli.calls import PROBE_TIMEOUT_S, connect_to_daemon
 from mnemosyned.cli.output import listing, terminal
 from mnemosyned.cli.output.show import (
     RENDERERS,
@@ -51,7 +51,7 @@ def run_glance(context: click.Context) -> int:
     """Print the daemon's state at a glance, and whose memory it is; return the exit code."""
     remote = options.typed_remote(context)
     try:
-        with connect_to_daemon(context, timeout_s=STATUS_TIMEOUT_S) as client:
+        with connect_to_daemon(context, timeout_s=PROBE_TIMEOUT_S) as client:
             stats = client.call(Status())
             newest = client.call(ListMemories(limit=1)).memories
     except DaemonUnreachable as error:
