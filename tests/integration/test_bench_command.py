@@ -62,12 +62,18 @@ def test_its_json_has_every_injection_with_its_reasons(transcripts: Path) -> Non
     assert report["start_tokens"] + report["prompt_tokens"] == tokens
 
 
-def test_conversations_that_name_no_directory_are_replayed(tmp_path: Path) -> None:
-    folder = tmp_path / ".cursor" / "projects" / "w-shop" / "agent-transcripts" / "c1"
+def test_conversations_that_name_no_directory_are_replayed_by_their_folders(
+    tmp_path: Path,
+) -> None:
     said = [cursor_line("user", "Sort by date"), cursor_line("assistant", "Sorted.")]
-    write_lines(folder / "c1.jsonl", said)
+    for project, session in (("w-shop", "c1"), ("w-shop", "c2"), ("w-site", "c3")):
+        folder = tmp_path / ".cursor" / "projects" / project / "agent-transcripts"
+        write_lines(folder / session / f"{session}.jsonl", said)
 
-    assert "1 prompt of 2 messages" in shown(str(folder))
+    text = shown(str(tmp_path / ".cursor" / "projects"))
+
+    assert "3 conversations in 2 projects" in text
+    assert "3 prompts of 6 messages" in text
 
 
 def test_files_without_a_conversation_are_left_out(transcripts: Path) -> None:

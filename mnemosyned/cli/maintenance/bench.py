@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
@@ -9,6 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 from tzlocal import get_localzone
 
 from mnemosyned.agents.hooks.events import CLIENTS
@@ -40,6 +42,8 @@ FORMATS = ("transcript", "specstory", "opencode", "opencode-files")
 NIGHT = time(3)
 """Local time at which a replayed day ends with a sleep."""
 MESSAGES_MAX = 200_000
+_PROJECT_FOLDER = re.compile(r".*/(?:projects|tmp)/[^/]+(?=/)")
+"""The folder that Cursor or Gemini CLI keeps for a project: their transcripts do not name its directory."""
 
 
 Said = tuple[datetime, Remember]
@@ -95,6 +99,8 @@ def read_conversations(paths: Sequence[Path], report: BenchReport) -> list[Said]
         if part.format.name not in FORMATS:
             report.skipped_files += 1
             continue
+        folder = _PROJECT_FOLDER.match(str(part.source.text_path.absolute()))
+        directory = {"cwd": folder[0]} if folder else {}
         for record in part.format.read(part.source, START):
             if not isinstance(record, ImportItem):
                 continue
@@ -102,7 +108,8 @@ def read_conversations(paths: Sequence[Path], report: BenchReport) -> list[Said]
             if said_at is None:
                 report.undated += 1
                 continue
-            messages.append((said_at, record.memory))
+            metadata = {**directory, **record.memory.metadata}
+            messages.append((said_at, replace(record.memory, metadata=metadata)))
             if len(messages) > MESSAGES_MAX:
                 raise InvalidRequest(
                     f"there are more than {MESSAGES_MAX:,} messages; name a part of the folder",
