@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -274,7 +274,7 @@ class ChangeService:
                 field="text",
             )
         seen = request.if_text
-        if seen not in (None, before.content, mask_secrets(before.content)):
+        if seen not in (None, before.content) and seen not in self._shown_texts(before):
             raise BatchChanged(
                 f"{id} has changed, and nothing was done; read it again",
                 field="if_text",
@@ -288,6 +288,13 @@ class ChangeService:
                     field="text",
                 )
         return before
+
+    def _shown_texts(self, memory: MemoryRecord) -> Iterator[str]:
+        """Yield the text of a memory as it is shown without `reveal`: in a list, and by `get`."""
+        yield mask_secrets(memory.content)
+        if memory.episode:
+            secrets = self.store.memories.secrets(memory.episode)
+            yield mask_secrets(memory.content, secrets)
 
     def _make_edit(
         self, before: MemoryRecord, changes: dict[str, Any]

@@ -110,6 +110,17 @@ def test_a_secret_is_masked_in_the_memories_shown_with_the_one_that_names_it(
     assert SECRET in repr(lab.list(reveal=True))
 
 
+def test_an_edit_may_name_the_words_that_were_shown_masked(lab: Lab) -> None:
+    fill(lab)
+    slept(lab)
+    shown = lab.get("m1").memory
+    assert shown
+
+    lab.edit("m1", text="The new key opened it at once", if_text=shown.content)
+
+    assert lab.memory("m1").content == "The new key opened it at once"
+
+
 def test_details_are_shown_with_their_memory_and_the_secret_masked(lab: Lab) -> None:
     fill(lab)
     shown = lab.expand(slept(lab).id)
