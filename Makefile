@@ -177,7 +177,7 @@ test-packaging: $(COMPILED) $(PACKAGING)/.ready ## build, install and start the 
 test-systemd: $(COMPILED) ## the units, and a real systemd --user (needs root for the latter)
 	$(PYTEST) -m systemd $(call NAMING,systemd)
 
-test-year: $(COMPILED) ## a simulated year of 36,500 memories; questions about long conversations and a written year (slow)
+test-year: $(COMPILED) ## a simulated year of 73,000 memories; questions about long conversations and a written year (slow)
 	$(PYTEST) -m slow $(call NAMING,slow)
 
 test-agents: $(COMPILED) ## memory for agents, with programs of others from PyPI and npm, which it installs in build (slow)
