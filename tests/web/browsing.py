@@ -29,6 +29,8 @@ RULES = [
 ]  # fmt: skip
 COLORS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 """The rules about colors, which alone can fail in one color scheme and not in another."""
+SIZES = {"type": "rule", "values": ["target-size", "scrollable-region-focusable"]}
+"""The rules about sizes, which can fail at one width and not at another."""
 
 
 @pytest.fixture(scope="module")

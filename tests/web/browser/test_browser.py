@@ -13,7 +13,15 @@ from time import monotonic
 
 import pytest
 from playwright.sync_api import Browser, expect
-from web.browsing import COLORS, RULES, Watched, enter, is_too_wide, violations
+from web.browsing import (
+    COLORS,
+    RULES,
+    SIZES,
+    Watched,
+    enter,
+    is_too_wide,
+    violations,
+)
 from web.hostile import HOSTILE
 from web.test_web_hostility import fill as attack
 from web.visitor import end_events, events_of
@@ -25,7 +33,7 @@ from mnemosyned.web.server import ROUTES, serve_pages
 
 pytestmark = pytest.mark.web
 
-WIDTHS = {360: RULES, 1_024: None, 1_920: RULES}
+WIDTHS = {360: RULES, 1_024: None, 1_920: SIZES}
 """The rules that a page has to meet at a width, which it fits in any case."""
 SHOTS = os.environ.get("SHOTS")
 BYTES_MAX = 150_000
