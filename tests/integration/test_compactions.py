@@ -193,7 +193,7 @@ def test_a_stub_says_how_to_get_the_words_back(lab: Lab) -> None:
 def test_a_giant_result_among_the_newest_messages_is_stubbed(
     lab: Lab, policy: str, *, force: bool
 ) -> None:
-    talk = [*rounds(1)[:3], call("last"), result("last", "row of the log 7\n" * 20_000)]
+    talk = [*rounds(1)[:3], call("last"), result("last", "row of the log 7\n" * 2_000)]
 
     answer = compact(lab.service, talk, session="s", policy=policy, force=force)
 
