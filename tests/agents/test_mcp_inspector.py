@@ -56,16 +56,25 @@ def test_the_inspector_lists_and_calls(
     found = inspect(*call, "recall", "--tool-arg", f"query={transport} lamp")
     ids = [hit["id"] for hit in found["structuredContent"]["hits"]]
     assert stored["id"] in ids
+
+
+def test_the_inspector_reads_resources_and_prompts(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    def inspect(*words: str) -> Any:
+        return _inspect(daemon, "stdio", tmp_path, *words)
+
+    id = daemon.post("remember", content="The hall lamp is red.").body["id"]
     assert len(inspect("--method", "resources/list")["resources"]) == 9
     assert (
         len(inspect("--method", "resources/templates/list")["resourceTemplates"]) == 3
     )
-    uri = f"mnemosyne://memory/{stored['id']}"
+    uri = f"mnemosyne://memory/{id}"
     read = inspect("--method", "resources/read", "--uri", uri)
     assert "is red" in read["contents"][0]["text"]
     assert len(inspect("--method", "prompts/list")["prompts"]) == 2
     prompt = ("--method", "prompts/get", "--prompt-name", "recall")
-    filled = inspect(*prompt, "--prompt-args", f"about={transport} lamp")
+    filled = inspect(*prompt, "--prompt-args", "about=hall lamp")
     assert "is red" in filled["messages"][0]["content"]["text"]
 
 
