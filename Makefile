@@ -131,11 +131,11 @@ test-e2e: $(COMPILED) $(TESTS_COMPILED) ## all end-to-end tests; each command, a
 	E2E_ANEW=$(or $(E2E_ANEW),once) $(PYTEST) -n 3 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
 
 test-fault: $(COMPILED) ## kill, crowd and starve the daemon (slow)
-	E2E_ANEW=once $(PYTEST) -n 2 --dist worksteal -m "fault and not alone" $(call NAMING,fault)
+	$(PYTEST) -n 2 --dist worksteal -m "fault and not alone" $(call NAMING,fault)
 	E2E_ANEW=1 $(PYTEST) -m "fault and alone" $(call NAMING,fault)
 
 test-backup: $(COMPILED) ## 100 backups under 500 writes a second, kills during backups; BACKUPS=100 KILLS=25 (slow)
-	$(if $(BACKUPS),BACKUPS=$(BACKUPS)) $(if $(KILLS),KILLS=$(KILLS)) E2E_ANEW=once $(PYTEST) -rP -m backup $(call NAMING,backup)
+	$(if $(BACKUPS),BACKUPS=$(BACKUPS)) $(if $(KILLS),KILLS=$(KILLS)) $(PYTEST) -rP -m backup $(call NAMING,backup)
 
 doctor-table: $(READY) ## what `mnem doctor` says of installations broken for real, and what repair does
 	@PYTHONPATH=tests $(BIN)/python -m support.broken_installations
