@@ -42,9 +42,11 @@ KNOWN_S = 60.0
 """Age from which an owner's name and count of memories are read again."""
 FULL_S = 1.0
 """The same while the owner may store no more: what is forgotten makes room."""
-FULL_RETRY_S = 60
-"""When to try again to store more than the memories that may be kept, or to open another stream."""
+FULL_RETRY_S = 3_600
+"""When to try again to store more than the memories that may be kept. A person must make room, so
+this is as long as a client waits at all, and it reports the error at once."""
 STREAM_RETRY_S = 5
+"""When to try again to open another stream."""
 REFUSAL_REST_S = 0.5
 """A refused request keeps its thread, one of its owner's share, for so long: 2,500 a second of a
 client that does not wait by itself took others' questions four times as long."""

@@ -26,10 +26,11 @@ from postgres.daemons import Serve, Service
 from postgres.fleet import setting
 from support.postgres import run
 
-from mnemosyned.errors import SecretRefused
+from mnemosyned.errors import LimitReached, SecretRefused
 from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.postgres.owners import PostgresOwners
+from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.upkeep import LimitUse
 
 pytestmark = pytest.mark.postgres
@@ -322,6 +323,8 @@ def test_a_full_memory_takes_no_more_until_some_is_forgotten(limited: Service) -
 
     assert (code, answer["error"]["code"]) == (429, "limit_reached")
     assert "5 memories of the 5" in answer["error"]["message"]
+    with limited.client(token) as client, pytest.raises(LimitReached):
+        client.remember_many([Remember("an import that waits for nobody")])
     assert limited.status("/v1/forget", token, id="m1") == 200
     eventually(
         lambda: limited.status("/v1/remember", token, content="one") == 200,
