@@ -152,13 +152,13 @@ def call_daemon(client: Caller, request: Request[R]) -> R:
 
             backup = cast("Backup", request)
             return cast("R", back_up(cast("Connection", client), backup))
-        result = client.call(request)
         if request.verb_name() == "undo" and not plans_or_stops:
-            # Loaded here, as above. What an import brought is to be read again by the next one.
+            # Loaded here, as above. What an import brought is to be read again by the next one, also
+            # if the answer is lost.
             from mnemosyned.importers.run import delete_journals  # noqa: PLC0415
 
             delete_journals()
-        return result
+        return client.call(request)
 
 
 def _cycle_progress(client: Caller) -> tuple[int, int] | None:

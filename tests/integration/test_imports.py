@@ -27,9 +27,10 @@ from support.import_samples import (
     write_sample,
 )
 
+from mnemosyned.cli.calls import call_daemon
 from mnemosyned.cli.output.terminal import ProgressLine
 from mnemosyned.client.streams import Transfers
-from mnemosyned.errors import InvalidRequest, StorageFailed
+from mnemosyned.errors import DaemonUnreachable, InvalidRequest, StorageFailed
 from mnemosyned.importers.formats.chat_exports import ChatGptExport
 from mnemosyned.importers.importer import (
     START,
@@ -48,9 +49,11 @@ from mnemosyned.importers.run import (
     recognize_format,
 )
 from mnemosyned.memory.values import Acknowledged
+from mnemosyned.paths import state_dir
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import RememberedMany, RememberMany
 from mnemosyned.verbs.request import Request, instant
+from mnemosyned.verbs.upkeep import Undo
 
 EVERY_SAMPLE = pytest.mark.parametrize(
     "sample", SAMPLES.values(), ids=lambda sample: sample.name
@@ -528,6 +531,27 @@ def run_of(daemon: StoppingDaemon, path: Path, journal: Path) -> ImportRun:
     plan = plan_import([ImportSource.of_path(path)], None)
     journals = {str(path): ImportJournal(journal)}
     return ImportRun(cast("Caller", daemon), cast("Transfers", None), plan, journals)
+
+
+class SilentDaemon:
+    """A daemon whose answer is lost."""
+
+    def call(self, request: Request[object]) -> object:
+        raise DaemonUnreachable(f"{request.verb_name()}: the daemon hung up")
+
+
+def test_what_an_undo_takes_back_is_read_again_even_if_its_answer_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    journal = state_dir() / "imports" / "a.jsonl"
+    journal.parent.mkdir(parents=True)
+    journal.touch()
+
+    with pytest.raises(DaemonUnreachable):
+        call_daemon(cast("Caller", SilentDaemon()), Undo())
+
+    assert not journal.exists()
 
 
 def lines(count: int) -> str:
