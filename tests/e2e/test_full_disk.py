@@ -111,6 +111,20 @@ def test_a_full_disk_puts_off_a_purge(disk: Path, tmp_path: Path) -> None:
         assert files_containing(disk, WORD) == []
 
 
+def test_a_backup_that_fills_the_disk_leaves_nothing(
+    disk: Path, tmp_path: Path
+) -> None:
+    with running(tmp_path) as daemon:
+        for letter in "abcd":
+            remember(daemon, letter, 1_000)
+        ballast = fill(disk)
+
+        answer = daemon.post("backup", file=str(disk / "copy.db"))
+
+    assert answer.error[0] == "storage_failed"
+    assert list(disk.iterdir()) == [ballast]
+
+
 def test_a_sleep_that_fills_the_disk_says_so(disk: Path, tmp_path: Path) -> None:
     with running(
         tmp_path, database=disk / "memory.db", MNEMOSYNE_SLEEP_GROUP_ENTRIES_MAX="5"

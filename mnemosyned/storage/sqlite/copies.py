@@ -59,7 +59,8 @@ def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
         _purge_copy(partial)
         flush(partial)
     except BaseException:
-        partial.unlink(missing_ok=True)
+        for file in (partial, partial.with_name(f"{partial.name}-journal")):
+            file.unlink(missing_ok=True)
         raise
     return partial
 
