@@ -207,6 +207,20 @@ def test_calls_wait_while_the_token_is_refused(server: Server, laptop: Laptop) -
         assert server.texts().count(said) == 1
 
 
+def test_calls_wait_while_the_memory_is_full(server: Server, laptop: Laptop) -> None:
+    full = {"anna": {"memories_max": 1}}
+    server.settings["MNEMOSYNE_OWNERS_LIMITS_BY_OWNER"] = json.dumps(full)
+    patient = {"MNEMOSYNE_HOOK_WAIT_S": "5"}
+    with server.up():
+        set_up(laptop, server, "claude-code")
+        laptop.hook(prompt("The well is deep."), **patient)
+        said = prompt("The bike is blue.", session="s2")
+        warning = laptop.hook(said, **patient).answer["systemMessage"]
+
+    assert "keeps 1 memories of the 1" in warning
+    assert len(laptop.waiting_for_server()) == 1
+
+
 def test_a_folder_decides_without_hooks_too(server: Server, laptop: Laptop) -> None:
     shop, diary = laptop.home / "shop", laptop.home / "diary"
     for folder in (shop, diary):

@@ -197,7 +197,12 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
     url = server.remote.url
     note = REFUSED_NOTE if server.status == 401 else WAITING_NOTE
     late = client.build_envelope(payload, further=further)
-    reason = f"answers {server.status}" if server.status else "does not answer"
+    reason = "does not answer"
+    if server.status:
+        try:
+            reason = f"stores nothing now ({json.loads(answer)['error']['message']})"
+        except (ValueError, LookupError, TypeError):  # of a proxy
+            reason = f"answers {server.status}"
     notes = note.format(url=url, reason=reason), FULL_NOTE.format(url=url)
     client.print_once(fallback.put_aside(server.place, payload, late, notes))
 
