@@ -128,7 +128,8 @@ tables: $(COMPILED) ## write tests/data/tables again: answers at 60, 80 and 200 
 
 # A command that a worker gives again is forked: that costs a third of a start, and a tenth for the daemon.
 test-e2e: $(COMPILED) $(TESTS_COMPILED) ## all end-to-end tests; each command, and the daemon of a module, are first started, not forked; E2E_ANEW=1: each time (slow)
-	E2E_ANEW=$(or $(E2E_ANEW),once) $(PYTEST) -n 3 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))"
+	E2E_ANEW=$(or $(E2E_ANEW),once) $(PYTEST) -n 3 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))" \
+		$(sort $(call NAMING,e2e) $(shell grep -rlw thorough tests --include='test_*.py'))
 
 test-fault: $(COMPILED) ## kill, crowd and starve the daemon (slow)
 	$(PYTEST) -n 2 --dist worksteal -m "fault and not alone" $(call NAMING,fault)
