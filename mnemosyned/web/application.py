@@ -50,6 +50,8 @@ NAVIGATION = (
 )
 """Pages named at the top of each page: name, path, and the key that leads there after `g`."""
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|\s+|.")
+LONG = 100_000
+"""Characters of a text above which its first letter gives the direction of all its paragraphs."""
 COMPARED_MAX = 100_000
 """Words and spaces of one text times those of the other that are compared one by one: 0.1 s."""
 
@@ -76,6 +78,7 @@ def _environment() -> Environment:
         "duration": duration_text,
         "exact": escape,
         "local_day": local_day,
+        "long": lambda text: " long" if len(text) > LONG else "",
         "compare": mark_changes,
         "mark": mark_words,
         "number": "{:,}".format,

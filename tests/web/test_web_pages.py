@@ -243,6 +243,20 @@ def test_hidden_characters_are_seen_and_kept(visitor: Visitor, memory: Memory) -
 # -------------------------------------------------------------------- pages
 
 
+def test_only_a_long_text_has_one_direction(visitor: Visitor, memory: Memory) -> None:
+    for id, words in (("long", 30_000), ("short", 3_000)):
+        memory.remember("word " * words, id=id)
+        for path in ("/memory", "/edit", "/supersede"):
+            classes = next(
+                attributes.get("class") or ""
+                for tag, attributes in PageReader(
+                    visitor.get(path, id=id).source
+                ).elements
+                if tag in ("blockquote", "textarea")
+            )
+            assert ("long" in classes.split()) == (id == "long"), path
+
+
 def test_the_first_page_says_how_it_is(visitor: Visitor, memory: Memory) -> None:
     memory.remember("We deploy on Tuesdays.", session="work", role="ada", pinned=True)
 
