@@ -117,7 +117,7 @@ def test_a_backup_that_fills_the_disk_leaves_nothing(
     with running(tmp_path) as daemon:
         for letter in "abcd":
             remember(daemon, letter, 1_000)
-        ballast = fill(disk)
+        ballast = fill(disk, leave=16_384)
 
         answer = daemon.post("backup", file=str(disk / "copy.db"))
 
