@@ -130,6 +130,22 @@ def test_a_lesson_says_what_it_takes_the_place_of(lab: Lab) -> None:
     assert texts(lab, superseded=True) == ["Always use spaces.", "Always use tabs."]
 
 
+def test_what_a_superseded_memory_said_is_in_force_no_more_until_the_newer_is_forgotten(
+    lab: Lab,
+) -> None:
+    old = lab.remember("Always deploy quokka on Mondays.", role="user")
+    lab.clock.advance(hours=1)
+    new = lab.remember(
+        "Always deploy quokka on Thursdays.", role="user", supersedes=old.id
+    )
+
+    superseded = texts(lab)
+    lab.forget(id=new.id)
+
+    assert superseded == ["Always deploy quokka on Thursdays."]
+    assert texts(lab) == ["Always deploy quokka on Mondays."]
+
+
 @each_case(
     ("request_", "error"),
     [

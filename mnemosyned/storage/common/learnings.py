@@ -187,7 +187,7 @@ class LearningStore(StorePart):
 
         Also return the place after which the next page begins, None if there is none. A page may
         have fewer learnings than `limit` before the last one: for words, `READ_MAX` are read at
-        most, and those of a sentence that a newer memory ended count as superseded.
+        most, and those that a newer memory supersedes or ended count as superseded.
         """
         named = source_condition(chosen.sources, "source")
         place = chosen.after
@@ -246,11 +246,21 @@ class LearningStore(StorePart):
 def _drop_ended(
     session: CommonSession, learnings: Sequence[Learning]
 ) -> list[Learning]:
-    """Return the learnings without those of a sentence that a newer memory ended."""
+    """Return the learnings without those of a superseded memory, or of a sentence that a newer memory ended."""
     ids = [learning.memory for learning in learnings if learning.memory]
-    ended = read_ended(session, ids) if ids else {}
+    if not ids:
+        return [*learnings]
+    positions = {id: seq for id, (seq, _) in session.positions_of(ids).items()}
+    superseded = session.column(
+        "SELECT memory_seq FROM memory_state WHERE owner = %(owner)s "
+        "AND memory_seq = ANY(%(positions)s::bigint[]) AND superseded_at IS NOT NULL",
+        positions=[*positions.values()],
+    )
+    ended = read_ended(session, ids)
     current = []
     for learning in learnings:
+        if positions.get(learning.memory or "") in superseded:
+            continue
         words = comparison.find_content_words(parse_terms(learning.text))
         sentences = [each.sentence for each in ended.get(learning.memory or "", ())]
         if not any(
