@@ -214,7 +214,7 @@ class BriefingService:
 
         Pinned ones come first, then those of the project, of no project, and those from other
         projects that apply everywhere; in each group the newest come first. Those that a person
-        dropped are left out.
+        dropped are left out, and so is one with the words of another.
         """
         in_force = self.store.learnings.find(limit=LEARNINGS_READ_MAX)
         projects = self.store.agents.projects_of(
@@ -233,7 +233,9 @@ class BriefingService:
             return 1 if place else 2
 
         in_force = [learning for learning in in_force if rank(learning) < 4]
-        return sorted(in_force, key=rank)  # newest first within each
+        in_force.sort(key=rank)  # newest first within each
+        first = {each.text.casefold(): each for each in reversed(in_force)}
+        return [each for each in in_force if each is first[each.text.casefold()]]
 
     # ---------------------------------------------------------------- ledger
 

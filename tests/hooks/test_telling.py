@@ -126,6 +126,14 @@ def test_preferences_of_a_person_hold_in_every_project(shop: Shop) -> None:
     assert "Answer in short sentences." in text
 
 
+def test_a_rule_that_was_said_in_two_tools_is_told_once(shop: Shop) -> None:
+    rule = "Never use emojis in commit messages."
+    shop.learn(rule, kind=LearningKind.INSTRUCTION, source="codex")
+
+    assert len(shop.learnings().learnings) == 2
+    assert shop.codex().start().count(rule) == 1
+
+
 def test_what_was_forgotten_is_told_no_more(shop: Shop) -> None:
     shop.forget(query="Postgres")
 
