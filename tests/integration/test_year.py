@@ -32,9 +32,9 @@ pytestmark = pytest.mark.slow
 
 BEGINS = datetime(2025, 1, 1, tzinfo=UTC)
 DAYS = 365
-A_DAY = 100
+A_DAY = 200
 QUARTERS = 4
-CAP = 200
+CAP = 400
 BYTES_PER_BYTE = 5.0
 FOUND_BY_EPISODES = 0.95
 
