@@ -158,26 +158,29 @@ def test_what_ended_a_statement_is_told_behind_what_ended_it_in_turn() -> None:
         )
 
 
-def test_a_rule_has_no_successor_by_the_vector_of_its_message_alone() -> None:
-    message = "We deploy the hub on Thursdays at ten. Always keep your answers short."
-    memories = said(message, *OTHERS, "no longer on Thursdays, Tuesdays from now on")
-    newer, older = memories[0], memories[-1]
-    near = {(newer.id, older.id): 0.7}
-    rule_of_days, rule = (
-        replace(quote(older), id=f"rule-{number}", text=text, memory=older.id)
-        for number, text in enumerate(message.split(". "))
-    )
-    finder = SuccessorFinder(
+def finder_of_newest_like_oldest(memories: Sequence[MemoryRecord]) -> SuccessorFinder:
+    """Find successors among memories of which only the newest and the oldest are alike."""
+    alike = {memories[0].id, memories[-1].id}
+    return SuccessorFinder(
         list(find_statements(memories)),
         edits=BriefingEdits(),
         endings_of=lambda _: {},
         compare=lambda ids: MemoryComparison(
-            lambda one: {
-                id: near.get((one, id), near.get((id, one), 0.1)) for id in ids
-            },
+            lambda one: {id: 0.7 if {one, id} == alike else 0.1 for id in ids},
             lambda *_: 0.0,
         ),
     )
+
+
+def test_a_rule_has_no_successor_by_the_vector_of_its_message_alone() -> None:
+    message = "We deploy the hub on Thursdays at ten. Always keep your answers short."
+    memories = said(message, *OTHERS, "no longer on Thursdays, Tuesdays from now on")
+    older = memories[-1]
+    rule_of_days, rule = (
+        replace(quote(older), id=f"rule-{number}", text=text, memory=older.id)
+        for number, text in enumerate(message.split(". "))
+    )
+    finder = finder_of_newest_like_oldest(memories)
 
     rules = InjectedSection("Rules:", [rule_of_days, rule], 2_000)
     (section,) = finder.put_newest_first([rules])
@@ -193,19 +196,8 @@ def test_one_rule_of_several_in_a_message_is_not_told_as_an_earlier_one() -> Non
     message = f"The webhook of the bank goes to port 8443. {rule}"
     moved = "From now on the webhook listens on 9090."
     memories = said(message, *OTHERS, moved)
-    newer, older = memories[0], memories[-1]
-    near = {(newer.id, older.id): 0.7}
-    finder = SuccessorFinder(
-        list(find_statements(memories)),
-        edits=BriefingEdits(),
-        endings_of=lambda _: {},
-        compare=lambda ids: MemoryComparison(
-            lambda one: {
-                id: near.get((one, id), near.get((id, one), 0.1)) for id in ids
-            },
-            lambda *_: 0.0,
-        ),
-    )
+    older = memories[-1]
+    finder = finder_of_newest_like_oldest(memories)
     learned = replace(quote(older), id="rule", text=rule, memory=older.id)
 
     (section,) = finder.put_newest_first([InjectedSection("R:", [learned], 2_000)])
