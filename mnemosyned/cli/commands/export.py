@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -284,20 +284,25 @@ class DaysOfExport:
             lines = self._summaries[day].rstrip().splitlines()
             quoted = "\n".join(f"> {line}".rstrip() for line in lines)
             summary = f"\n{quoted}\n"
-        known = KnownSecrets(
-            detail for each in memories for detail in _secrets_of(each)
-        )
+        known = None
+        if not self._reveal:
+            known = KnownSecrets(chain.from_iterable(map(_secrets_of, memories)))
         sections = (self._memory_section(each, known) for each in memories)
         return head + summary + "".join(sections) + "\n"
 
-    def _memory_section(self, memory: ExportedMemory, known: KnownSecrets) -> str:
-        """Return a memory as Markdown under a heading of its time, session, source and role."""
+    def _memory_section(
+        self, memory: ExportedMemory, known: KnownSecrets | None
+    ) -> str:
+        """Return a memory as Markdown under a heading of its time, session, source and role.
+
+        Its secrets are masked, and so are the `known` ones; with None, they are shown.
+        """
         time = f"{in_zone(memory.created_at, None):%H:%M}"
         about = (memory.session, memory.source or "", memory.role)
         heading = " · ".join(
             [time, *(" ".join(name.split()) for name in about if name)]
         )
-        content = memory.content if self._reveal else known.mask(memory.content)
+        content = memory.content if known is None else known.mask(memory.content)
         # No line may be taken for a heading of ours.
         lines = content.rstrip().splitlines()
         text = "\n".join(
