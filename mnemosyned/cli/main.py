@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from functools import wraps
 from importlib import import_module
@@ -207,7 +208,10 @@ def main() -> None:
             code = options.EXIT_OF_KIND[Kind.INVALID]
             _print_error(InvalidRequest(f"{shown_path(name)} cannot be used: {fault}"))
         else:
-            _say_error(f"mnem: {name}{': ' if name else ''}{error.strerror or error}")
+            what = error.strerror or error
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                what = "the disk is full: free space, then try again"
+            _say_error(f"mnem: {name}{': ' if name else ''}{what}")
     sys.exit(code)
 
 

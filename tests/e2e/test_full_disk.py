@@ -125,6 +125,21 @@ def test_a_backup_that_fills_the_disk_leaves_nothing(
     assert list(disk.iterdir()) == [ballast]
 
 
+def test_an_export_that_fills_the_disk_names_its_file(
+    disk: Path, tmp_path: Path
+) -> None:
+    export = disk / "memory.jsonl"
+    with running(tmp_path) as daemon:
+        remember(daemon, "a", 1_000)
+        ballast = fill(disk, leave=16_384)
+
+        done = daemon.mnem("export", str(export))
+
+    said = f"mnem: {export}: the disk is full: free space, then try again\n"
+    assert (done.returncode, done.stderr.decode()) == (1, said)
+    assert list(disk.iterdir()) == [ballast]
+
+
 def test_a_sleep_that_fills_the_disk_says_so(disk: Path, tmp_path: Path) -> None:
     with running(
         tmp_path, database=disk / "memory.db", MNEMOSYNE_SLEEP_GROUP_ENTRIES_MAX="5"

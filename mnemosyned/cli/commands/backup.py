@@ -50,26 +50,30 @@ def open_whole_file(path: Path) -> Iterator[BinaryIO]:
         raise InvalidRequest(
             f"{path} cannot be written: {error.strerror}", field="file"
         ) from error
-    with os.fdopen(descriptor, "wb", 1 << 20) as file:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_ours = os.path.samestat(os.fstat(descriptor), partial.stat())
-        except (BlockingIOError, FileNotFoundError):
-            is_ours = False
-        if not is_ours:
-            raise InvalidRequest(
-                f"another process writes {path}; try again when it is done",
-                field="file",
-            )
-        try:
-            file.truncate()
-            yield file
-            file.flush()
-            os.fsync(descriptor)
-            partial.replace(target)  # still locked: the next one opens a new file
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+    try:
+        with os.fdopen(descriptor, "wb", 1 << 20) as file:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                is_ours = os.path.samestat(os.fstat(descriptor), partial.stat())
+            except (BlockingIOError, FileNotFoundError):
+                is_ours = False
+            if not is_ours:
+                raise InvalidRequest(
+                    f"another process writes {path}; try again when it is done",
+                    field="file",
+                )
+            try:
+                file.truncate()
+                yield file
+                file.flush()
+                os.fsync(descriptor)
+                partial.replace(target)  # still locked: the next one opens a new file
+            except BaseException:
+                partial.unlink(missing_ok=True)
+                raise
+    except OSError as error:  # of a write, which names no file
+        error.filename = error.filename or str(path)
+        raise
 
 
 PARTS_MAX = 1_000
