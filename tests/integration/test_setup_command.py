@@ -20,6 +20,8 @@ from mnemosyned.agents.setup.parts import Machine, Programs, SetupSite
 from mnemosyned.agents.setup.targets import TARGETS
 from mnemosyned.agents.setup.tools import ToolCheck, check_tool
 from mnemosyned.cli.commands.setup import checks_text, setup
+from mnemosyned.cli.maintenance.checks import check_tools
+from mnemosyned.cli.maintenance.doctor import present_installation
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.values import AgentActivity
 from mnemosyned.paths import state_dir
@@ -236,9 +238,13 @@ def test_a_check_believes_the_trust_that_codex_keeps(home: Path) -> None:
     config = home / ".codex" / "config.toml"
     config.write_text("\n".join([config.read_text(), *trusted, off]))
 
-    assert check_codex()["problems"] == [
+    problem = (
         "not trusted yet, and skipped: Stop, SessionEnd; open /hooks in Codex once"
-    ]
+    )
+    assert check_codex()["problems"] == [problem]
+    # The doctor names no setup, which would write the same hooks again.
+    found = {each.text: each.command for each in check_tools(present_installation())}
+    assert found[f"Codex: {problem}"] == ""
 
 
 @pytest.mark.usefixtures("home")

@@ -706,6 +706,8 @@ class ToolCheck:
     plugins: list[str]
     """Places where our plugin is installed."""
     problems: list[str]
+    by_hand: list[str]
+    """Those of the problems that setup does not mend, only the user."""
     activity: ToolActivity | None
     """Activity of its hooks; None if it has none, or no daemon answers."""
 
@@ -740,6 +742,7 @@ def check_tool(
         names = (target.name, *target.clients)
         activity = ToolActivity.of([each for each in reports if each.client in names])
     problems: list[str] = []
+    by_hand: list[str] = []
     if set_up and not plugins:
         problems += plan.problems
         for change in plan.changes:
@@ -749,7 +752,8 @@ def check_tool(
                 if labels:
                     problems.append(f"{file}: {', '.join(labels)}: {word}")
     if set_up:
-        problems += target.hook_obstacles(site.machine)
+        by_hand = target.hook_obstacles(site.machine)
+        problems += by_hand
         problems += _warn_of_silence(target, site.machine, activity)
     return ToolCheck(
         tool=target.name,
@@ -758,6 +762,7 @@ def check_tool(
         set_up=set_up,
         plugins=plugins,
         problems=problems,
+        by_hand=by_hand,
         activity=activity,
     )
 

@@ -314,7 +314,8 @@ def check_tools(installation: Installation) -> Iterator[Finding]:
         yield warning("tools", text, "make install")
     for check in set_up:
         for text in check.problems:
-            yield warning("tools", f"{check.title}: {text}", f"mnem setup {check.tool}")
+            command = "" if text in check.by_hand else f"mnem setup {check.tool}"
+            yield warning("tools", f"{check.title}: {text}", command)
         if not check.problems:
             yield ok("tools", f"{check.title} has memory")
 
