@@ -136,6 +136,9 @@ AWAIT_TOLD_S = 600.0
 SWITCH_S = 0.0001
 """Python's 5 ms would be waited for at each of a request's changes of thread: beside a thread that
 computes, as a cycle does, a remember takes 30 ms at the median, and 3 ms with this."""
+SERVED_SWITCH_S = 0.0005
+"""The same for a daemon that serves owners: eight questions at once spend a fifth less of the processor,
+as threads that compute are changed less often."""
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
 
@@ -363,6 +366,7 @@ class Daemon:
                         # Loaded here: a memory with one owner need not wait for it.
                         from mnemosyned.assembly.owners import serve_owners  # noqa: PLC0415
 
+                        sys.setswitchinterval(SERVED_SWITCH_S)
                         self._owners = opening.enter_context(serve_owners(memory))
                 except (errors.DatabaseUnreachable, errors.MemoryBusy) as error:
                     former, reason = reason, error.reason
