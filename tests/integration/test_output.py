@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from mnemosyned.cli.output.show import (
 )
 from mnemosyned.cli.output.terminal import (
     cut_text,
+    local_time,
     say,
     say_json,
     table,
@@ -33,7 +34,7 @@ from mnemosyned.cli.output.terminal import (
 )
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.errors import InvalidRequest
-from mnemosyned.memory.values import Acknowledged, Hit, Tier
+from mnemosyned.memory.values import Acknowledged, EndedStatement, Hit, Line, Tier
 from mnemosyned.verbs.conversation import EndingList, LearningList
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.listing import Listed
@@ -78,6 +79,30 @@ def test_a_pipe_gets_a_record_on_each_line(capsys: pytest.CaptureFixture[str]) -
     assert [line["id"] for line in lines] == ["01AB", "01CD"]
     assert printed(capsys, "ids", TWO) == ["01AB", "01CD"]
     assert printed(capsys, "ids", ONE) == ["01EF"]
+
+
+def test_a_line_in_a_pipe_says_what_no_longer_applies(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    four, five = "tea at four", "tea at five now"
+    ended = EndedStatement(
+        at=NOON, by="01CD", reason="now", sentence=four, successor=five
+    )
+    old = Line(
+        id="01AA", created_at=NOON, role="user", content=four, score=1, ended=(ended,)
+    )
+    hits = [
+        replace(hit("01AB", four), ended=(ended,)),
+        replace(hit("01EF", "tea"), summary_of=("01AA",), lines=(old,)),
+        replace(hit("01GH", "coffee"), superseded_at=NOON),
+        hit("01CD", five),
+    ]
+
+    lines = printed(capsys, "tsv", Recalled(hits))
+
+    notes = ["\t".join(line.split("\t")[7:]) for line in lines]
+    until = f"until 9 March 2026, then: {five}"
+    assert notes == [until, until, f"superseded on {local_time(NOON)}", ""]
 
 
 @each_case(
@@ -223,7 +248,7 @@ PRINTING = {
 
 
 @dataclass(frozen=True)
-class Line:
+class Output:
     content: str
     session: str
     metadata: dict[str, object]
@@ -244,7 +269,7 @@ def test_nothing_prints_but_the_terminal_module() -> None:
 
 
 def test_styles_are_ours_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    memory = Line(
+    memory = Output(
         "a\x1b[8mhidden\x1b[0m\nb", "s\n1\x1b[2m", {"k\x9b": ["\u202e", 1, None]}
     )
 
@@ -264,7 +289,7 @@ def test_deep_metadata_is_shown_as_json() -> None:
     for _ in range(DEPTH_MAX + 300):
         deep = [deep]
 
-    assert "\x1b" not in str(escape_strings(Line("", "", {"deep": deep})))
+    assert "\x1b" not in str(escape_strings(Output("", "", {"deep": deep})))
 
 
 def test_json_keeps_what_it_says(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 
 import click
 
@@ -367,6 +368,15 @@ def _hit_words(hit: Hit) -> str:
     return " ".join(line.content for line in hit.lines) or hit.content
 
 
+def _outdated_text(hit: Hit) -> str | None:
+    """Return on one line what of a hit no longer applies, and since when; None if all of it does."""
+    ended = chain(hit.ended, *(line.ended for line in hit.lines))
+    notes = dict.fromkeys(each.note for each in ended)
+    if hit.superseded_at:
+        notes[f"superseded {_superseding_note(hit.superseded_at)}"] = None
+    return "; ".join(notes) or None
+
+
 def _score_text(hit: Hit, gap: str = " ") -> str | None:
     """Return a hit's score as a sum of named parts; None if no explanation was asked for."""
     if hit.explanation is None:
@@ -390,5 +400,5 @@ RENDERERS[Tagged] = Renderer(_tag_text)
 RENDERERS[Pinned] = Renderer(_pin_text)
 CELLS[Hit] = [
     *"id created_at tier session source role".split(),
-    *(_hit_words, _score_text),
+    *(_hit_words, _score_text, _outdated_text),
 ]
