@@ -95,6 +95,7 @@ def test_a_line_in_a_pipe_says_what_no_longer_applies(
         replace(hit("01AB", four), ended=(ended,)),
         replace(hit("01EF", "tea"), summary_of=("01AA",), lines=(old,)),
         replace(hit("01GH", "coffee"), superseded_at=NOON),
+        replace(hit("01CD", five), history=(old,)),
         hit("01CD", five),
     ]
 
@@ -102,7 +103,9 @@ def test_a_line_in_a_pipe_says_what_no_longer_applies(
 
     notes = ["\t".join(line.split("\t")[7:]) for line in lines]
     until = f"until 9 March 2026, then: {five}"
-    assert notes == [until, until, f"superseded on {local_time(NOON)}", ""]
+    noon = local_time(NOON)
+    before = f"before, {noon}: “{four}”"
+    assert notes == [until, until, f"superseded on {noon}", before, ""]
 
 
 @each_case(

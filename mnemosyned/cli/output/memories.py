@@ -106,10 +106,10 @@ def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
     texts, hint = _hit_lines(hit)
     lines += [highlight(line, matching) for line in texts]
     lines += [_dim_note(hint)] if hint else []
-    for older in hit.history:
-        quoted = f"“{cut_text(older.content, LINE_CHARS)}”"
-        before = f"before, {local_time(older.created_at)}: {quoted}"
-        lines.append(click.style(wrap_paragraph(before), dim=True))
+    lines += [
+        click.style(wrap_paragraph(_history_text(older)), dim=True)
+        for older in hit.history
+    ]
     if hit.duplicates:
         says = "says" if hit.duplicates == 1 else "say"
         lines.append(_dim_note(f"and {hit.duplicates} more that {says} the same"))
@@ -117,6 +117,12 @@ def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
         lines.append(_dim_note(score))
         lines.append(_dim_note(f"confidence {hit.confidence:.2f}  {hit.why}".rstrip()))
     return "\n".join(lines)
+
+
+def _history_text(older: Line) -> str:
+    """Return what applied before a hit, and when it was said."""
+    quoted = f"“{cut_text(older.content, LINE_CHARS)}”"
+    return f"before, {local_time(older.created_at)}: {quoted}"
 
 
 def _hit_lines(hit: Hit) -> tuple[list[str], str]:
@@ -368,12 +374,13 @@ def _hit_words(hit: Hit) -> str:
     return " ".join(line.content for line in hit.lines) or hit.content
 
 
-def _outdated_text(hit: Hit) -> str | None:
-    """Return on one line what of a hit no longer applies, and since when; None if all of it does."""
+def _validity_text(hit: Hit) -> str | None:
+    """Return on one line what of a hit no longer applies, and what applied before; None if neither."""
     ended = chain(hit.ended, *(line.ended for line in hit.lines))
-    notes = dict.fromkeys(each.note for each in ended)
+    notes = list(dict.fromkeys(each.note for each in ended))
     if hit.superseded_at:
-        notes[f"superseded {_superseding_note(hit.superseded_at)}"] = None
+        notes.append(f"superseded {_superseding_note(hit.superseded_at)}")
+    notes += map(_history_text, hit.history)
     return "; ".join(notes) or None
 
 
@@ -400,5 +407,5 @@ RENDERERS[Tagged] = Renderer(_tag_text)
 RENDERERS[Pinned] = Renderer(_pin_text)
 CELLS[Hit] = [
     *"id created_at tier session source role".split(),
-    *(_hit_words, _score_text, _outdated_text),
+    *(_hit_words, _score_text, _validity_text),
 ]
