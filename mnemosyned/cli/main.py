@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from functools import wraps
 from importlib import import_module
@@ -208,9 +209,10 @@ def main() -> None:
             code = options.EXIT_OF_KIND[Kind.INVALID]
             _print_error(InvalidRequest(f"{shown_path(name)} cannot be used: {fault}"))
         else:
-            what = error.strerror or error
+            what = error.strerror or str(error)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                what = "the disk is full: free space, then try again"
+                full = "the disk is full: free space, then try again"
+                what = what.replace(os.strerror(error.errno), full)
             _say_error(f"mnem: {name}{': ' if name else ''}{what}")
     sys.exit(code)
 

@@ -88,7 +88,7 @@ def test_a_shell_completes_commands_ids_and_sessions(asked: Daemon) -> None:
 def test_a_full_disk_gets_one_line(asked: Daemon) -> None:
     done = shell(asked, "mnem recall tea > /dev/full")
 
-    said = "mnem: the answer could not be written: No space left on device\n"
+    said = "mnem: the answer could not be written: the disk is full: free space, then try again\n"
     assert (done.returncode, done.stderr) == (1, said)
 
 
