@@ -80,6 +80,9 @@ ENDED_SHARE_MIN = 0.5
 SUBJECT_CHARS_MIN = 3
 USER = "user"
 """Role of what people say to agents: on such statements the weights were fitted."""
+STATED_CHARS_MAX = 120
+"""Characters up to which a memory without a role is taken for a statement: a fact that somebody had stored.
+Longer ones are records, such as messages and calls."""
 FIRST_RESULTS, COMPARED_MAX = 3, 30
 """Results of a search whose successors are looked for, and the best results among which they are."""
 SUBJECTS_CACHED_MAX = 2_000
@@ -419,12 +422,17 @@ def put_successors_first(
 ) -> list[RankedResult]:
     """Return ranked results with the sure successors of the first ones before them.
 
-    Compared are users' statements to agents among the first `COMPARED_MAX` results. `compare` takes the row
-    numbers of memories.
+    Compared are users' statements to agents, and stored facts without a role, among the first `COMPARED_MAX`
+    results. `compare` takes the row numbers of memories.
     """
-    by_position = {match.position: match for match in matches if match.role == USER}
+    by_position = {
+        match.position: match
+        for match in matches
+        if match.role == USER
+        or (not match.role and len(match.content) <= STATED_CHARS_MAX)
+    }
     place_of: dict[str, int] = {}
-    """The places of the results, by their users' memories."""
+    """The places of the results, by their statements."""
     for place, result in enumerate(results[:COMPARED_MAX]):
         for position in result.positions:
             if position in by_position:

@@ -491,3 +491,12 @@ def test_a_newer_result_is_put_before_the_first_result_that_it_replaced() -> Non
     assert order(newer, between[0], older, *between[1:]) == [0, 1, 2, 3, 4, 5]
     assert order(older, between[0], newer, *between[1:], near=0.15)[0] == 0
     assert order(older, between[0], newer, *between[1:], role="Mila")[0] == 0
+
+
+def test_a_short_text_without_a_role_counts_as_a_statement() -> None:
+    older = ("las paredes van en color arena", 0)
+    record = (f"{older[0]}, {'como siempre, ' * 8}dice Eva", 0)
+    newer = ("the walls become sage green", 9)
+
+    assert order(older, (OTHERS[0], 3), newer, role="") == [2, 0, 1]
+    assert order(record, (OTHERS[0], 3), newer, role="") == [0, 1, 2]
