@@ -59,7 +59,7 @@ WORDS_ODDS_MAX = 2.0
 """The most that words add to these: of the projects' sure pairs, one in eighty has more from them. Words are
 compared last, as a pair takes a quarter of a millisecond."""
 ADDED_WITHIN = timedelta(hours=1)
-"""Time after a statement in which people add to it more often than they change it."""
+"""Time after a statement in which people add to it more often than they change it, but for one word of it."""
 SUBJECT_WEIGHT = 0.5
 """Weight of the share of the subject's words in common, by rarity, next to the cosine, in the likeness."""
 RATED_MAX, LIKENESS_SHARE_MIN = 4, 0.6
@@ -340,8 +340,9 @@ class SuccessorFinder:
         """Return the numbers by which the newer statement at a place is taken for a successor of a quote.
 
         They are the cosine of the two, the rest of their likeness, the likeness of both to their neighbors,
-        the log odds of an ending by vectors, whether the newer one was added within `ADDED_WITHIN`, the log
-        odds of an ending by words, and whether the newer one has a word of change.
+        the log odds of an ending by vectors, whether the newer one was added within `ADDED_WITHIN` with two
+        other keywords or more, the log odds of an ending by words, and whether the newer one has a word of
+        change.
         """
         return (
             *self._list_likenesses(quote, place),
@@ -355,12 +356,16 @@ class SuccessorFinder:
         likeness = self._compare_with_all(quote.source_id, quote.text)
         cosine = likeness.cosines.get(id, UNKNOWN_COSINE)
         ending = self._comparison.rate_ending(id, quote.source_id)
+        is_added = newer.memory.created_at < quote.said + ADDED_WITHIN
+        if is_added:
+            words, new_words = find_keywords(quote.text), find_keywords(newer.text)
+            is_added = max(len(words - new_words), len(new_words - words)) > 1
         return (
             cosine,
             likeness.to_each[place] - cosine,
             likeness.to_nearest + self._compare_with_all(id, newer.text).to_nearest,
             UNKNOWN_ENDING if ending is None else ending,
-            float(newer.memory.created_at < quote.said + ADDED_WITHIN),
+            float(is_added),
         )
 
     def _compare_with_all(self, id: str, text: str) -> Likeness:

@@ -458,7 +458,9 @@ def test_older_quotes_do_not_take_the_room_of_the_quotes_after_theirs() -> None:
     assert [each.id for each in injected.lines] == ["m", "n"]
 
 
-def order(*found: tuple[str, int], role: str = "user", near: float = 0.6) -> list[int]:
+def order(
+    *found: tuple[str, float], role: str = "user", near: float = 0.6
+) -> list[int]:
     """The order of results, each a text said on a day of the month, of which two are so near."""
     matches = [
         Match(
@@ -500,3 +502,17 @@ def test_a_short_text_without_a_role_counts_as_a_statement() -> None:
 
     assert order(older, (OTHERS[0], 3), newer, role="") == [2, 0, 1]
     assert order(record, (OTHERS[0], 3), newer, role="") == [0, 1, 2]
+
+
+def test_within_an_hour_only_the_same_sentence_with_another_word_is_newer() -> None:
+    older, other = ("The frontend is written in Vue.", 0), (OTHERS[0], 0.005)
+
+    changed, added = (
+        order(older, other, (text, 0.01), near=0.4)
+        for text in (
+            "The frontend is written in React.",
+            "Its pages are written in Dutch.",
+        )
+    )
+
+    assert (changed, added) == ([2, 0, 1], [0, 1, 2])
