@@ -10,6 +10,7 @@ from support.settings import change
 
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import InvalidRequest, NotFound
+from mnemosyned.memory.engine_ports import MemoryComparison
 from mnemosyned.memory.injections import InjectionOutcome
 from mnemosyned.memory.values import LearningKind
 from mnemosyned.service.service import MemoryService
@@ -373,6 +374,45 @@ def test_a_memory_of_no_project_is_told_in_every_one(shop: Shop) -> None:
     text = shop.codex().ask("Deploy the bakery to the staging server")
 
     assert "is called heron" in text
+
+
+def test_a_memory_of_no_project_is_told_beside_what_the_project_says(
+    shop: Shop,
+) -> None:
+    shop.remember("The staging server of the bakery is called heron.")
+    said = "We deploy the bakery to the staging server on Mondays."
+    shop.say(said, session="c9")
+
+    text = shop.codex().ask("Deploy the bakery to the staging server")
+
+    assert said in text
+    assert "is called heron" in text
+
+
+def test_of_memories_of_no_project_the_newest_is_told_first_and_no_question(
+    shop: Shop,
+    service: MemoryService,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    older = shop.remember("Maria leads the payments team.").id
+    clock.advance(minutes=5)
+    newer = shop.remember("Tomas leads the payments team.").id
+    near = {(older, newer): 0.6, (newer, older): 0.6}
+    monkeypatch.setattr(
+        type(service.vectors),
+        "compare",
+        lambda _, ids: MemoryComparison(
+            lambda one: {id: near.get((one, id), 0.1) for id in ids}, lambda *_: 1.0
+        ),
+    )
+    question = "Who leads the payments team?"
+    shop.say(question, session="c9", minutes=600)
+
+    told = shop.codex().ask(question)
+
+    assert "] Tomas leads the payments team. (earlier: [" in told
+    assert question not in told
 
 
 def test_the_ledger_says_what_was_told_for_which_prompt_and_why(shop: Shop) -> None:

@@ -28,7 +28,7 @@ from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.injections import BriefingEdits
-from mnemosyned.memory.values import EndedStatement, Hit, Learning
+from mnemosyned.memory.values import EndedStatement, Hit, Learning, MemoryRecord
 from mnemosyned.service.briefing import quote_learning, quote_memory
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text.dates.questions import parse_times
@@ -172,8 +172,29 @@ class Reminder:
         ]
         shared = [line for line in lines if line.owner]
         ended = {line.quote.id: line.ended for line in shared}
+        free = [
+            MemoryRecord(
+                id=line.quote.id,
+                content=line.quote.text,
+                created_at=line.quote.said,
+                session="",
+                role=line.quote.speaker,
+            )
+            for line in lines
+            if not line.owner and line.quote.id not in messages_read
+        ]
+        keywords = find_keywords(query)
         finder = SuccessorFinder(
-            [each for each in read if each.memory.id not in asked],
+            sorted(
+                (
+                    each
+                    for each in (*read, *find_statements(free))
+                    if each.memory.id not in asked
+                    and len(each.keywords - keywords) >= NEW_KEYWORDS_MIN
+                ),
+                key=lambda each: each.memory.created_at,
+                reverse=True,
+            ),
             edits=edits,
             endings_of=lambda ids: {**ended, **self._store.endings.of(ids)},
             compare=self._service.vectors.compare,
@@ -314,8 +335,8 @@ class Reminder:
     ) -> list[BearingLine]:
         """Return lines with enough of the query's keywords, each memory's best line first.
 
-        The project's other sessions are searched first; if nothing is found, all memories that belong
-        to no other project. The memories of `groups` are searched, too.
+        The newest other sessions of the project are searched, then memories of no project and of `groups`,
+        and the project's older sessions if its newest have nothing.
         """
 
         def recall_hits(sessions: list[str] | None) -> list[Hit]:
@@ -325,16 +346,14 @@ class Reminder:
             return relevance.select_relevant_hits(found.hits)
 
         choose = partial(self._choose_lines, session, query, known)
-        hits = recall_hits(None) if groups or not others else []
-        shared = choose([hit for hit in hits if hit.owner])
-        if others and (lines := choose(recall_hits(list(others)))):
-            return [*lines, *shared]
-        own = [hit for hit in hits or recall_hits(None) if not hit.owner]
-        projects = self._store.agents.projects_of([hit.session for hit in own])
-        free = [
-            hit for hit in own if projects.get(hit.session, "") in ("", session.project)
+        lines = choose(recall_hits(list(others))) if others else []
+        hits = recall_hits(None)
+        projects = self._store.agents.projects_of([hit.session for hit in hits])
+        wanted = ("",) if lines else ("", session.project)
+        further = [
+            hit for hit in hits if hit.owner or projects.get(hit.session, "") in wanted
         ]
-        return [*choose(free), *shared]
+        return [*lines, *choose(further)]
 
     def _choose_lines(
         self,
