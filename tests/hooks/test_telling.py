@@ -389,6 +389,20 @@ def test_a_memory_of_no_project_is_told_beside_what_the_project_says(
     assert "is called heron" in text
 
 
+def make_alike(
+    monkeypatch: pytest.MonkeyPatch, service: MemoryService, one: str, other: str
+) -> None:
+    """Let the vectors of two memories be near, and far from those of all others."""
+    near = {(one, other): 0.6, (other, one): 0.6}
+    monkeypatch.setattr(
+        type(service.vectors),
+        "compare",
+        lambda _, ids: MemoryComparison(
+            lambda first: {id: near.get((first, id), 0.1) for id in ids}, lambda *_: 1.0
+        ),
+    )
+
+
 def test_of_memories_of_no_project_the_newest_is_told_first_and_no_question(
     shop: Shop,
     service: MemoryService,
@@ -398,14 +412,7 @@ def test_of_memories_of_no_project_the_newest_is_told_first_and_no_question(
     older = shop.remember("Maria leads the payments team.").id
     clock.advance(minutes=5)
     newer = shop.remember("Tomas leads the payments team.").id
-    near = {(older, newer): 0.6, (newer, older): 0.6}
-    monkeypatch.setattr(
-        type(service.vectors),
-        "compare",
-        lambda _, ids: MemoryComparison(
-            lambda one: {id: near.get((one, id), 0.1) for id in ids}, lambda *_: 1.0
-        ),
-    )
+    make_alike(monkeypatch, service, older, newer)
     question = "Who leads the payments team?"
     shop.say(question, session="c9", minutes=600)
 
@@ -413,6 +420,26 @@ def test_of_memories_of_no_project_the_newest_is_told_first_and_no_question(
 
     assert "] Tomas leads the payments team. (earlier: [" in told
     assert question not in told
+
+
+def test_a_newer_line_without_further_words_still_comes_before_the_older_one(
+    shop: Shop, service: MemoryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older, newer = "We release the hub on Mondays.", "We release the hub on Tuesdays."
+    shop.say(older, session="c8")
+    shop.say(newer, session="c9", minutes=600)
+    ids = [
+        memory.id
+        for text in (older, newer)
+        for memory in shop.list(query=text).memories
+        if memory.content == text
+    ]
+    make_alike(monkeypatch, service, *ids)
+
+    told = shop.codex().ask("Do we release the hub on Tuesdays or not yet?")
+
+    assert f"user] {newer} (earlier: [" in told
+    assert f"user] {older})" in told
 
 
 def test_the_ledger_says_what_was_told_for_which_prompt_and_why(shop: Shop) -> None:

@@ -129,9 +129,13 @@ class Reminder:
         shown = [each for each in learnings if each.id in session.shown]
         known |= _find_stated_in(shown, read)
         asked = {
-            memory.id
-            for memory in in_session
-            if " ".join(memory.content.split())[:QUERY_CHARS_MAX] == query
+            each.memory.id
+            for each in read
+            # So many characters are enough even of deeply indented text.
+            if " ".join(each.memory.content[: 4 * QUERY_CHARS_MAX].split())[
+                :QUERY_CHARS_MAX
+            ]
+            == query
         }
         statements = [each for each in read if each.memory.id not in known]
         score_min = (ODDS_MIN - need) / ODDS_OF_SCORE
@@ -183,14 +187,12 @@ class Reminder:
             for line in lines
             if not line.owner and line.quote.id not in messages_read
         ]
-        keywords = find_keywords(query)
         finder = SuccessorFinder(
             sorted(
                 (
                     each
                     for each in (*read, *find_statements(free))
                     if each.memory.id not in asked
-                    and len(each.keywords - keywords) >= NEW_KEYWORDS_MIN
                 ),
                 key=lambda each: each.memory.created_at,
                 reverse=True,
