@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar
 
+DISK_FULL = "the disk is full: free space, then try again"
+
 
 class Kind(StrEnum):
     """Kind of an error: what the caller can do. Surfaces map kinds to a status or exit code."""

@@ -13,7 +13,7 @@ import click
 
 from mnemosyned.cli import options
 from mnemosyned.cli.registry import ADMINISTRATION, COMMANDS, GROUPS, LOCAL, Command
-from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
+from mnemosyned.errors import DISK_FULL, InvalidRequest, Kind, MnemosynedError
 from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
@@ -211,8 +211,7 @@ def main() -> None:
         else:
             what = error.strerror or str(error)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                full = "the disk is full: free space, then try again"
-                what = what.replace(os.strerror(error.errno), full)
+                what = what.replace(os.strerror(error.errno), DISK_FULL)
             _say_error(f"mnem: {name}{': ' if name else ''}{what}")
     sys.exit(code)
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from mnemosyned.errors import DatabaseReplaced, StorageFailed
+from mnemosyned.errors import DISK_FULL, DatabaseReplaced, StorageFailed
 from mnemosyned.fairness import note_database_time
 from mnemosyned.logs import logger
 from mnemosyned.storage.sqlite.session import SqliteSession
@@ -121,14 +121,13 @@ NOTHING_KEPT = "nothing of this request was kept"
 NOT_ANSWERED = "the question was not answered"
 NOT_CLEANED = "the file could not be cleaned up; every memory in it is as it was"
 CLOSED = "the memory is closed; open it again"
-_FULL = "the disk is full: free space, then try again"
 _DAMAGED = "the database file is damaged: run mnem doctor, which says how to repair it"
 _CANNOT_WRITE = (
     "the file cannot be opened for writing: check its permissions and its folder"
 )
 _FAILING = "the disk fails: check it and the system's log, then try again"
 _ADVICE = {
-    sqlite3.SQLITE_FULL: _FULL,
+    sqlite3.SQLITE_FULL: DISK_FULL,
     sqlite3.SQLITE_IOERR: _FAILING,
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_NOTADB: "this is not a SQLite database: choose another file",
@@ -140,8 +139,8 @@ _ADVICE = {
     sqlite3.SQLITE_NOMEM: "there is no memory left: close other programs, then try again",
 }
 _ADVICE_OF_SYSTEM = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
+    errno.ENOSPC: DISK_FULL,
+    errno.EDQUOT: DISK_FULL,
     errno.EIO: _FAILING,
     errno.EACCES: _CANNOT_WRITE,
     errno.EPERM: _CANNOT_WRITE,
