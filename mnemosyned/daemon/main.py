@@ -138,7 +138,7 @@ SWITCH_S = 0.0001
 computes, as a cycle does, a remember takes 30 ms at the median, and 3 ms with this."""
 SERVED_SWITCH_S = 0.0005
 """The same for a daemon that serves owners: eight questions at once spend a fifth less of the processor,
-as threads that compute are changed less often."""
+as threads that compute are changed less often (`make bench-team`)."""
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
 

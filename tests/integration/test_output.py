@@ -102,8 +102,8 @@ def test_a_line_in_a_pipe_says_what_no_longer_applies(
     lines = printed(capsys, "tsv", Recalled(hits))
 
     notes = ["\t".join(line.split("\t")[7:]) for line in lines]
-    until = f"until 9 March 2026, then: {five}"
     noon = local_time(NOON)
+    until = f"until {noon}, then: “{five}”"
     before = f"before, {noon}: “{four}”"
     assert notes == [until, until, f"superseded on {noon}", before, ""]
 

@@ -742,7 +742,7 @@ def check_tool(
         names = (target.name, *target.clients)
         activity = ToolActivity.of([each for each in reports if each.client in names])
     problems: list[str] = []
-    by_hand: list[str] = []
+    by_hand = target.hook_obstacles(site.machine) if set_up else []
     if set_up and not plugins:
         problems += plan.problems
         for change in plan.changes:
@@ -752,7 +752,6 @@ def check_tool(
                 if labels:
                     problems.append(f"{file}: {', '.join(labels)}: {word}")
     if set_up:
-        by_hand = target.hook_obstacles(site.machine)
         problems += by_hand
         problems += _warn_of_silence(target, site.machine, activity)
     return ToolCheck(

@@ -166,9 +166,13 @@ def _quote_original(hit: Hit, line: Line) -> str:
 
 def _ended_note(ended: EndedStatement) -> str:
     """Return until when a statement applied, and the newer statement, as a paragraph."""
-    return wrap_paragraph(
-        f"until {local_time(ended.at)}, then: “{cut_text(ended.successor, LINE_CHARS)}”"
-    )
+    return wrap_paragraph(_ended_text(ended))
+
+
+def _ended_text(ended: EndedStatement) -> str:
+    """Return until when a statement applied, and the newer statement, on one line."""
+    successor = cut_text(ended.successor, LINE_CHARS)
+    return f"until {local_time(ended.at)}, then: “{successor}”"
 
 
 def _dim_note(note: str) -> str:
@@ -377,7 +381,7 @@ def _hit_words(hit: Hit) -> str:
 def _validity_text(hit: Hit) -> str | None:
     """Return on one line what of a hit no longer applies, and what applied before; None if neither."""
     ended = chain(hit.ended, *(line.ended for line in hit.lines))
-    notes = list(dict.fromkeys(each.note for each in ended))
+    notes = list(dict.fromkeys(map(_ended_text, ended)))
     if hit.superseded_at:
         notes.append(f"superseded {_superseding_note(hit.superseded_at)}")
     notes += map(_history_text, hit.history)
