@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
-from bench.bench_hostile import BAR_MS, beside_many, whole
-from bench.hostile import PATTERNS
+from bench.bench_hostile import BAR_MS, TIMES, beside_many, whole
+from bench.hostile import PATTERNS, Pattern
 
 DANGEROUS = (
     "codes: '1%1%'",
@@ -34,18 +36,14 @@ def test_there_are_patterns_of_many_kinds() -> None:
 def test_the_time_of_each_verb_grows_as_the_text_does(name: str) -> None:
     (pattern,) = (pattern for pattern in PATTERNS if str(pattern) == name)
 
-    large = {
-        timing.verb: timing.ms_per_kb
-        for timing in whole(pattern, LARGE, enough_ms=LONG_MS)
-        if timing.ms_per_kb > LONG_MS
-    }
+    large = _least(pattern, LARGE)
+    long = {verb for verb, ms in large.items() if ms > LONG_MS}
 
     # What a shorter text takes matters only where the longer one takes long.
-    small = {
-        timing.verb: timing.ms_per_kb
-        for timing in (whole(pattern, SMALL) if large else ())
+    small = _least(pattern, SMALL) if long else {}
+    slower = {
+        verb: large[verb] for verb in long if large[verb] > GROWTH_MAX * small[verb]
     }
-    slower = {verb: ms for verb, ms in large.items() if ms > GROWTH_MAX * small[verb]}
     assert slower == {}
 
 
@@ -63,3 +61,14 @@ def test_a_question_of_the_kind_over_many_such_texts_is_answered_in_time(
     ]
 
     assert slow == []
+
+
+def _least(pattern: Pattern, size: int) -> dict[str, float]:
+    """The least of several times of each verb, as some can be done but once in a memory."""
+    least: dict[str, float] = {}
+    for _ in range(TIMES):
+        for timing in whole(pattern, size, enough_ms=LONG_MS):
+            least[timing.verb] = min(timing.ms_per_kb, least.get(timing.verb, inf))
+        if max(least.values()) <= LONG_MS:
+            break
+    return least
