@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from mnemosyned.memory import values
 from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.engine_ports import PoolFigures
+from mnemosyned.memory.exchange import ExportedCompaction
 from mnemosyned.memory.periods import Child
 
 if TYPE_CHECKING:
@@ -62,17 +63,6 @@ class RememberReport:
     """How many learnings in force came with them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionRecord:
-    """A compaction of a conversation, by the id that its summary names."""
-
-    id: str
-    session: str
-    source: str | None
-    policy: str
-    created_at: datetime
-
-
 @dataclass(frozen=True, slots=True)
 class ArchivedMessage:
     """A message taken out of a conversation, as a memory."""
@@ -88,9 +78,8 @@ class ArchivedMessage:
 class NewCompaction:
     """A compaction to be stored."""
 
-    record: CompactionRecord
-    text: str
-    """The summary as it appears in the conversation, which identifies it later."""
+    record: ExportedCompaction
+    """With the hash of the summary as it appears in the conversation, and no parts yet."""
     parts: tuple[ArchivedMessage | str, ...]
     """Messages and ids of earlier compactions that it includes, in conversation order."""
 

@@ -58,6 +58,8 @@ from mnemosyned.logs import logger
 from mnemosyned.memory import ports
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import Summarizer
+from mnemosyned.memory.exchange import ExportedCompaction
+from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.injections import InjectedLine, InjectionKind
 from mnemosyned.memory.masking import mask_together
 from mnemosyned.memory.values import Episode, Hit, Learning, MemoryRecord
@@ -467,14 +469,15 @@ class WindowService:
             id: str, text: str, own: Iterable[ArchivedPart]
         ) -> ports.NewCompaction:
             """Return the compaction of a summary or stub, with its text and archived parts."""
-            compacted = ports.CompactionRecord(
+            compacted = ExportedCompaction(
                 id=id,
                 session=conversation.session,
                 source=conversation.source,
                 policy=done.policy,
+                text_hash=content_hash(text),
                 created_at=now,
             )
-            return ports.NewCompaction(compacted, text, tuple(own))
+            return ports.NewCompaction(compacted, tuple(own))
 
         merged = self._find_merged_summaries(done, conversation)
         summaries = [

@@ -11,11 +11,11 @@ from support.stores import TRIO, get_episode, get_memory
 from mnemosyned.conversation.learnings.recognize import LateLearning, extract_learnings
 from mnemosyned.errors import BatchChanged, IdTaken, InvalidRequest, NotFound
 from mnemosyned.memory.edit import MemoryEdit
-from mnemosyned.memory.forgetting import ForgetFilter
+from mnemosyned.memory.exchange import ExportedCompaction
+from mnemosyned.memory.forgetting import ForgetFilter, content_hash
 from mnemosyned.memory.listing import LearningFilter, Place
 from mnemosyned.memory.ports import (
     ArchivedMessage,
-    CompactionRecord,
     Draft,
     MemoryStore,
     NewCompaction,
@@ -297,10 +297,14 @@ def compact(
     store: MemoryStore, id: str, *parts: ArchivedMessage | str, text: str = ""
 ) -> list[str]:
     """Keep what a compaction took out: messages, and compactions that it goes on from."""
-    made = CompactionRecord(
-        id=id, session="default", source=None, policy="facts", created_at=NOON
+    made = ExportedCompaction(
+        id=id,
+        session="default",
+        policy="facts",
+        text_hash=content_hash(text or f"summary {id}"),
+        created_at=NOON,
     )
-    return store.compactions.add([NewCompaction(made, text or f"summary {id}", parts)])
+    return store.compactions.add([NewCompaction(made, parts)])
 
 
 def left(store: MemoryStore, id: str) -> list[str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 
@@ -21,16 +20,6 @@ from mnemosyned.storage.common.undo import record_action
 
 _edited_values = attrgetter(*(field.name for field in EDITED_FIELDS))
 _SET_FIELDS = tuple(field for field in EDITED_FIELDS if field.name != "content")
-
-
-@dataclass(frozen=True, slots=True)
-class EditTarget:
-    """A memory to be edited, where it is now."""
-
-    edit: MemoryEdit
-    seq: int
-    episode: int | None
-    """The row number of its episode; None in working memory."""
 
 
 class EditTransaction:
@@ -55,7 +44,8 @@ class EditTransaction:
         Stale episodes are emptied. If earlier texts are dropped, a purge is requested. Raises
         `BatchChanged` if a memory is no longer as it was read before the edit.
         """
-        groups: dict[int | None, list[EditTarget]] = defaultdict(list)
+        # The edits and row numbers of the memories in each episode, and in working memory (None).
+        groups: dict[int | None, dict[int, MemoryEdit]] = defaultdict(dict)
         edits = list(edits)
         ids = [edit.before.id for edit in edits]
         positions = self._session.positions_of(ids)
@@ -66,11 +56,11 @@ class EditTransaction:
                 if _edited_values(memories[id]) != _edited_values(edit.before):
                     raise BatchChanged("the memory was changed concurrently; retry")
                 seq, episode = positions[id]
-                groups[episode].append(EditTarget(edit, seq, episode))
+                groups[episode][seq] = edit
         for episode, targets in groups.items():
             if episode is None:
-                for target in targets:
-                    self._write_edit(target)
+                for seq, edit in targets.items():
+                    self._write_edit(seq, None, edit)
             else:
                 self._edit_originals(episode, targets)
         state.invalidate(self._session, self._stale)
@@ -88,27 +78,26 @@ class EditTransaction:
             working=working,
         )
 
-    def _edit_originals(self, episode: int, targets: Sequence[EditTarget]) -> None:
+    def _edit_originals(self, episode: int, targets: Mapping[int, MemoryEdit]) -> None:
         """Edit originals of an episode, which gets their new names if all of its originals get them."""
-        edits = [target.edit for target in targets]
+        edits = list(targets.values())
         renamed = _are_renamed_alike(edits) and len(edits) == (
             self._session.select_value("placed", "count(*)", episode_seq=episode)
         )
         changed = len(self._changed)
-        for target in targets:
-            self._edit_original(episode, target, renamed=renamed)
+        for seq, edit in targets.items():
+            self._edit_original(seq, episode, edit, renamed=renamed)
         if renamed and len(self._changed) > changed:
             self._rename_episode(episode, edits[0])
 
     def _edit_original(
-        self, episode: int, target: EditTarget, *, renamed: bool
+        self, seq: int, episode: int, edit: MemoryEdit, *, renamed: bool
     ) -> None:
         """Edit an original, and move it to working memory if the edit takes the original out of an episode.
 
         `renamed` tells that the whole episode moves with it. Leave the original unchanged if its
         summary would become stale and could not be rewritten, as other originals were pruned.
         """
-        edit = target.edit
         # A renamed original leaves its episode, and a moved one that the episode does not cover.
         leaves = not renamed and (
             edit.is_renamed
@@ -120,10 +109,10 @@ class EditTransaction:
             return
         if is_stale:
             self._stale.add(episode)
-        self._write_edit(target)
+        self._write_edit(seq, episode, edit)
         if leaves:
-            self._session.leave_secrets(target.seq, episode)
-            self._session.return_originals("seq", target.seq)
+            self._session.leave_secrets(seq, episode)
+            self._session.return_originals("seq", seq)
             self._restored.append(edit.before.id)
 
     def _covers(self, episode: int, moment: datetime) -> bool:
@@ -136,9 +125,9 @@ class EditTransaction:
         )
         return covered is not None
 
-    def _write_edit(self, target: EditTarget) -> None:
+    def _write_edit(self, seq: int, episode: int | None, edit: MemoryEdit) -> None:
         """Save the state before the edit as a revision, then write the memory and what is made of it."""
-        session, edit, seq = self._session, target.edit, target.seq
+        session = self._session
         self._changed.append(seq)
         if edit.is_reworded:
             self._positions.append(seq)
@@ -146,14 +135,12 @@ class EditTransaction:
             session, seq, edit, changed_at=self._now, drop_history=self._drop_history
         )
         fields = column_values(edit.after, _SET_FIELDS)
-        session.update(session.memory_table(target.episode), fields, seq=seq)
+        session.update(session.memory_table(episode), fields, seq=seq)
         if "tags" in edit.changed_fields:
             session.delete("tag", memory_seq=seq)
             state.add_tags(session, seq, edit.after.tags)
         if edit.is_reworded:
-            session.write_words(
-                seq, target.episode, before=edit.before, after=edit.after
-            )
+            session.write_words(seq, episode, before=edit.before, after=edit.after)
             self._learnings.apply_edit(edit)
             erase_injected_texts(session, [edit.after.id])
             forget_endings(session, [edit.after.id])
@@ -171,8 +158,8 @@ class EditTransaction:
             # The time of a working memory stands in a table of its own on a server.
             session.update("fresh", {"created_at": edit.after.created_at}, seq=seq)
             session.update("working_state", {"future_since": None}, memory_seq=seq)
-        if target.episode is not None and edit.is_reworded:
-            session.restate_details(seq, target.episode, edit.after)
+        if episode is not None and edit.is_reworded:
+            session.restate_details(seq, episode, edit.after)
 
     def _rename_episode(self, episode: int, edit: MemoryEdit) -> None:
         """Give an episode and its log entries the names after `edit`; name the roll-ups above again."""

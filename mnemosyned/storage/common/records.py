@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from mnemosyned.conversation.archived import ABOUT, list_archived_memory_ids
@@ -26,7 +26,6 @@ from mnemosyned.storage.common.rows import (
     COMPACTIONS,
     EPISODE_COLUMNS,
     episode_from,
-    record_fields,
 )
 from mnemosyned.storage.common.session import (
     ORIGINALS_BELOW,
@@ -346,21 +345,13 @@ class CompactionStore(IntakeStore):
         new = [messages[id].draft for id, home in known.items() if home is None]
         self._intake(new).run(session)
         for compaction in compactions:
-            record = compaction.record
             parts = tuple(
                 homes[part.draft.memory.id]
                 if isinstance(part, ports.ArchivedMessage)
                 else part
                 for part in compaction.parts
             )
-            insert_compaction(
-                session,
-                ExportedCompaction(
-                    **asdict(record),
-                    text_hash=forgetting.content_hash(compaction.text),
-                    parts=parts,
-                ),
-            )
+            insert_compaction(session, replace(compaction.record, parts=parts))
         return list(dict.fromkeys(homes.values()))
 
     def _known_memory(
@@ -391,19 +382,17 @@ class CompactionStore(IntakeStore):
     @reads
     def get(
         self, session: CommonSession, id: str
-    ) -> tuple[ports.CompactionRecord, list[MemoryRecord]] | None:
+    ) -> tuple[ExportedCompaction, list[MemoryRecord]] | None:
         """Return a compaction and its remaining messages in conversation order; None if unknown."""
-        columns = "id, session_id, source, policy, created_at"
-        row = session.select("compaction", columns, id=id).fetchone()
-        if row is None:
+        found = COMPACTIONS.find(session, "AND id = %(id)s", id=id)
+        if not found:
             return None
-        record = ports.CompactionRecord(**record_fields(columns, row))
         parts: dict[str, list[str]] = {}
         for compaction, part in session.execute(_PARTS_BELOW, id=id):
             parts.setdefault(compaction, []).append(part)
         ids = list(dict.fromkeys(list_archived_memory_ids(parts, id)))
         memories = session.memories(ids)
-        return record, [memories[id] for id in ids if id in memories]
+        return found[0], [memories[id] for id in ids if id in memories]
 
     @reads
     def find_by_summary(

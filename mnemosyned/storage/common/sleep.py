@@ -187,9 +187,6 @@ class SleepStore(StorePart):
             limit=limit,
         )
 
-    _activity: str
-    """Selects the values of an `ActivityGroup` from the first `limit` working memories."""
-
     @reads
     def activity(
         self, session: CommonSession, *, fresh: datetime, now: datetime, limit: int
@@ -199,7 +196,19 @@ class SleepStore(StorePart):
         `by_source` counts memories created before `fresh`. Memories that an undo holds back beyond
         `now` are not movable.
         """
-        groups = session.execute(self._activity, now=now, fresh=fresh, limit=limit)
+        groups = session.execute(
+            "SELECT session_id, source, stays, count(*), sum(characters), sum(bytes), "
+            "min(created_at), count(*) FILTER (WHERE created_at < %(fresh)s) FROM ("
+            "SELECT m.session_id, m.source, m.created_at, length(m.content) AS characters, "
+            "octet_length(m.content) AS bytes, "
+            "m.pinned OR coalesce(w.held_until > %(now)s, false) AS stays "
+            f"FROM {_WORKING} WHERE f.owner = %(owner)s "
+            "ORDER BY f.created_at, f.seq LIMIT %(limit)s) AS oldest "
+            "GROUP BY session_id, source, stays",
+            now=now,
+            fresh=fresh,
+            limit=limit,
+        )
         return consolidation.activity_of(
             consolidation.ActivityGroup._make((*sizes, instant(oldest), seasoned))
             for *sizes, oldest, seasoned in groups

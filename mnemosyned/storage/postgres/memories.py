@@ -252,18 +252,6 @@ class PostgresSleep(SleepStore):
 
     _engine: PostgresEngine
 
-    _activity = (
-        "SELECT m.session_id, m.source, "
-        "m.pinned OR coalesce(w.held_until > %(now)s, false) AS stays, "
-        "count(*), sum(length(m.content)), sum(octet_length(m.content)), min(m.created_at), "
-        "count(*) FILTER (WHERE m.created_at < %(fresh)s) FROM ("
-        "SELECT owner, seq FROM fresh WHERE owner = %(owner)s "
-        "ORDER BY created_at, seq LIMIT %(limit)s) AS f "
-        "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = f.seq "
-        "LEFT JOIN working_state AS w ON w.owner = %(owner)s AND w.memory_seq = f.seq "
-        "GROUP BY m.session_id, m.source, stays"
-    )
-
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
         return self._engine.pool.claims.sleep_claim(self._engine.owner)
 

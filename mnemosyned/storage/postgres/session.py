@@ -77,7 +77,12 @@ OF_IDS = (
     "m.seq = ANY(ARRAY(SELECT i.seq FROM unnest(%(ids)s::text[]) AS n (id) CROSS JOIN LATERAL "
     "(SELECT o.seq FROM memory AS o WHERE o.owner = %(owner)s AND o.id = n.id LIMIT 1) AS i))"
 )
-"""The same for the memories with some ids, each looked up by itself: hundreds would be taken for all."""
+"""Condition for the memories with some ids, each looked up by itself.
+
+The server keeps no statistics of ids. It would take an id for that of one memory in two hundred,
+and hundreds for those of all, and read the tables beside it from end to end; of numbers it knows that
+they are few.
+"""
 
 
 def memory_values(memory: MemoryRecord | ExportedMemory, owner: int) -> dict[str, Any]:
@@ -209,16 +214,6 @@ _LOCK = (
     f"SELECT {LOCKED}, last_record, last_log FROM owner "
     "WHERE owner = %(owner)s FOR UPDATE"
 )
-OF_ID = (
-    "m.seq = (SELECT i.seq FROM memory AS i "
-    "WHERE i.owner = %(owner)s AND i.id = %(id)s::text)"
-)
-"""Condition for the memory with an id, where other tables are read or written beside it.
-
-The server keeps no statistics of ids. It would take an id for that of one memory in two hundred,
-and twenty ids for those of a tenth of all, and read the other tables from end to end; of numbers it
-knows that they are few.
-"""
 IDS_PER_QUERY = 5_000
 ROWS_AT_ONCE = 200
 """Rows of a stream that are fetched together, and held in memory."""
@@ -408,15 +403,6 @@ class PostgresSession(CommonSession):
             "WHERE owner = %(owner)s",
             upto=upto,
         )
-
-    def position_of(self, id: str) -> Position | None:
-        row = self.execute(
-            "SELECT m.seq, p.episode_seq FROM memory AS m "
-            "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
-            f"WHERE m.owner = %(owner)s AND {OF_ID}",
-            id=id,
-        ).fetchone()
-        return (row[0], row[1]) if row else None
 
     def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
         rows = self.execute(

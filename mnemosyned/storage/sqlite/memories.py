@@ -144,15 +144,6 @@ class SqliteSleep(SleepStore):
 
     _engine: SqliteEngine
 
-    _activity = (
-        "SELECT session_id, source, pinned OR seq IN "
-        "(SELECT memory_seq FROM working_state WHERE held_until > :now) AS stays, "
-        "count(*), sum(length(content)), "
-        "sum(length(CAST(content AS BLOB))), min(created_at), sum(created_at < :fresh) "
-        "FROM (SELECT * FROM working_memory ORDER BY created_at LIMIT :limit) "
-        "GROUP BY session_id, source, stays"
-    )
-
     def _may_have_future(self, session: SqliteSession) -> bool:
         # To ask first keeps the bound on the index.
         future = session.scalar(

@@ -120,6 +120,7 @@ _TRANSLATIONS = [
         (r"::\w+( COLLATE \"C\")?", ""),
         (r"\bIS NOT DISTINCT FROM\b", "IS"),
         (r"\bgreatest\(", "max("),
+        (r"\boctet_length\(([\w.]+)\)", r"length(CAST(\1 AS BLOB))"),
         (r" OFFSET 0\b", ""),  # for the planner of PostgreSQL
         (r"\bIS DISTINCT FROM\b", "IS NOT"),
         (r"\bjson_agg\(", "json_group_array("),
