@@ -89,9 +89,13 @@ def tls_context(ca: str | None) -> ssl.SSLContext:
     try:
         if ca is not None:
             context.load_verify_locations(cafile=ca)
-        elif folder := _find_hashed_authorities():
-            # Loading all of them takes 30 ms; from here OpenSSL reads the one it needs.
-            context.load_verify_locations(capath=folder)
+        elif (
+            (paths := ssl.get_default_verify_paths()).capath
+            and paths.openssl_cafile_env not in os.environ
+            and any(name.endswith(".0") for name in os.listdir(paths.capath))  # noqa: PTH208
+        ):
+            # Loading all authorities takes 30 ms; of those by hash OpenSSL reads the one it needs.
+            context.load_verify_locations(capath=paths.capath)
         else:
             context.load_default_certs()
     except OSError as error:  # which a mistake in the file is, too
@@ -102,15 +106,6 @@ def tls_context(ca: str | None) -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     context.sslsocket_class = TlsSocket
     return context
-
-
-def _find_hashed_authorities() -> str | None:
-    """Return the directory of this machine's authorities by hash, if OpenSSL uses one."""
-    paths = ssl.get_default_verify_paths()
-    if not paths.capath or paths.openssl_cafile_env in os.environ:
-        return None
-    is_hashed = any(name.endswith(".0") for name in os.listdir(paths.capath))  # noqa: PTH208
-    return paths.capath if is_hashed else None
 
 
 def connect(

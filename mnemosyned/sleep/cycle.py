@@ -15,7 +15,7 @@ from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory import consolidation
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import Summarizer
-from mnemosyned.memory.periods import Child, Level, Period, begin_of, closed_before
+from mnemosyned.memory.periods import Child, Level, begin_of, closed_before
 from mnemosyned.memory.ports import MemoryStore, PendingRollups
 from mnemosyned.memory.values import SummarizerState, SummarizerStatus
 from mnemosyned.sleep.consolidate import (
@@ -136,21 +136,18 @@ def _plan_rollups(
             if period.begins in pending.existing:
                 # A summary that is rewritten has the period above it rewritten.
                 reopened.add(period.begins)
-            else:
-                coming.append(_estimate_period_summary(period, minimum))
-
-
-def _estimate_period_summary(period: Period, minimum: int) -> Child:
-    """Return the summary that a period will have, with an estimated length, for the level above."""
-    few = len(period.members) < minimum and period.level is Level.DAY
-    is_whole = few and period.chars <= SMALL_CHARS
-    share = 1 if is_whole else ROLLUP_SHARES[period.level]
-    return Child(
-        id=period.key,
-        covers_from=period.begins,
-        item_count=period.item_count,
-        chars=int(period.chars * share),
-    )
+                continue
+            # The summary that the period will have, for the level above.
+            few = len(period.members) < minimum and period.level is Level.DAY
+            is_whole = few and period.chars <= SMALL_CHARS
+            share = 1 if is_whole else ROLLUP_SHARES[period.level]
+            summary = Child(
+                id=period.key,
+                covers_from=period.begins,
+                item_count=period.item_count,
+                chars=int(period.chars * share),
+            )
+            coming.append(summary)
 
 
 def _estimate_model_s(

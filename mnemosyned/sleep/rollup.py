@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
@@ -211,9 +211,14 @@ def read_sources(
         if level is periods.Level.DAY:
             projects = store.agents.projects_of([member.session for member in members])
             others = store.agents.recent(NAMED_SESSIONS_MAX) if projects else []
-            names = _name_projects(
-                {*projects.values(), *(each.project for each in others)}
-            )
+            keys = {*projects.values(), *(each.project for each in others)}
+            short = {key: _PATH.sub("", key) for key in keys}
+            counts = Counter(short.values())
+            # All of the key if two have the same last part.
+            names = {
+                key: _BRACKETS.sub("", key if counts[name] > 1 else name)
+                for key, name in short.items()
+            }
         has_endings = bool(store.endings.find(limit=1, undone=False))
         silent = {
             member.id
@@ -228,20 +233,10 @@ def read_sources(
             text="" if member.id in silent else member.content,
             index_terms=terms.get(member.id, ""),
             begins=member.period_from or member.covers_from,
-            project=names.get(projects.get(member.session, ""), ""),
+            project=names.get(projects.get(member.session, ""), "")[-NAME_CHARS_MAX:],
         )
         for member in members
     ]
-
-
-def _name_projects(keys: Collection[str]) -> dict[str, str]:
-    """Return a name for each project's key: its last part, or all of it if two have the same last part."""
-    short = {key: _PATH.sub("", key) for key in keys}
-    counts = Counter(short.values())
-    return {
-        key: _BRACKETS.sub("", key if counts[name] > 1 else name)[-NAME_CHARS_MAX:]
-        for key, name in short.items()
-    }
 
 
 ENDED_ORIGINALS_MAX = 3

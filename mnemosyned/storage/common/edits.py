@@ -81,8 +81,12 @@ class EditTransaction:
     def _edit_originals(self, episode: int, targets: Mapping[int, MemoryEdit]) -> None:
         """Edit originals of an episode, which gets their new names if all of its originals get them."""
         edits = list(targets.values())
-        renamed = _are_renamed_alike(edits) and len(edits) == (
-            self._session.select_value("placed", "count(*)", episode_seq=episode)
+        renamed = (
+            len({(edit.after.session, edit.after.source) for edit in edits}) == 1
+            and all(edit.before.created_at == edit.after.created_at for edit in edits)
+            and any(edit.is_renamed for edit in edits)
+            and len(edits)
+            == self._session.select_value("placed", "count(*)", episode_seq=episode)
         )
         changed = len(self._changed)
         for seq, edit in targets.items():
@@ -178,16 +182,6 @@ class EditTransaction:
             state.mark_emptied(session, seq)
         for upper in above:
             state.name_rollup(session, upper)
-
-
-def _are_renamed_alike(edits: Sequence[MemoryEdit]) -> bool:
-    """Return whether all edits move to the same session and source and keep their times."""
-    places = {(edit.after.session, edit.after.source) for edit in edits}
-    return (
-        len(places) == 1
-        and all(edit.before.created_at == edit.after.created_at for edit in edits)
-        and any(edit.is_renamed for edit in edits)
-    )
 
 
 class ChangeStore(StorePart):

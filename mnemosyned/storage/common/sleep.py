@@ -358,8 +358,13 @@ class RollupStore(StorePart):
 
         Raises `BatchChanged` if a member has changed since it was read.
         """
-        episode = rollup.episode
-        _check_unchanged(session, rollup)
+        episode, members = rollup.episode, rollup.members
+        # With another text, one that was forgotten would return.
+        rows = session.select("episode", "id, content", id=list(members))
+        if dict(rows.fetchall()) != members:
+            raise BatchChanged(
+                "a summary of this period was changed concurrently; the next cycle retries it"
+            )
         row = session.select(
             "episode",
             "seq, id, parent_id",
@@ -377,7 +382,7 @@ class RollupStore(StorePart):
                 )
             session.write_episode(seq, episode, rollup.index_terms, is_rollup=True)
             session.update("episode", {"stale": True}, id=parent)
-        session.update("episode", {"parent_id": episode.id}, id=list(rollup.members))
+        session.update("episode", {"parent_id": episode.id}, id=list(members))
         # An edit may have renamed a member since it was read.
         name_rollup(session, episode.id)
         insert_log(session, rollup.entry)
@@ -475,13 +480,3 @@ def _read_children(
     rows = session.execute(f"{_CHILD} {condition}", **values)
     columns = "id, covers_from, item_count, parent_id, chars"
     return [Child(**record_fields(columns, row)) for row in rows]
-
-
-def _check_unchanged(session: CommonSession, rollup: Rollup) -> None:
-    """Raise `BatchChanged` if a roll-up's member has another text now, so that none forgotten returns."""
-    rows = session.select("episode", "id, content", id=list(rollup.members))
-    unchanged = sum(content == rollup.members[id] for id, content in rows)
-    if unchanged != len(rollup.members):
-        raise BatchChanged(
-            "a summary of this period was changed concurrently; the next cycle retries it"
-        )

@@ -219,7 +219,10 @@ def _write_over_log(session: PostgresSession) -> tuple[int, list[str]]:
         _switch_log_file(session)
         session.execute("CHECKPOINT")
         # A recycled file has its next name, and its old words until it is written.
-        files = _pass_log_files(session, max(session.column(_FILES), default=last))
+        target = max(session.column(_FILES), default=last)
+        while files < LOG_FILES_MAX and session.scalar(f"SELECT {_CURRENT}") <= target:
+            _switch_log_file(session)
+            files += 1
         if files >= LOG_FILES_MAX:
             refused.append(_LONG_LOG.format(most=LOG_FILES_MAX))
         session.execute("CHECKPOINT")
@@ -228,15 +231,6 @@ def _write_over_log(session: PostgresSession) -> tuple[int, list[str]]:
             why = ", ".join(session.column(_KEEPERS, last=last))
             refused.append(_KEPT.format(count=len(old), why=why or "the server"))
     return files, refused
-
-
-def _pass_log_files(session: PostgresSession, target: str) -> int:
-    """Switch log files, `LOG_FILES_MAX` at most, until `target` is full; return the number."""
-    files = 0
-    while files < LOG_FILES_MAX and session.scalar(f"SELECT {_CURRENT}") <= target:
-        _switch_log_file(session)
-        files += 1
-    return files
 
 
 def _switch_log_file(session: PostgresSession) -> None:
@@ -288,21 +282,6 @@ def selected_memories(session: PostgresSession, choice: ForgetFilter) -> list[st
             ),
         ]
     )
-    is_meant = _text_checks(choice)
-    if not is_meant:
-        return session.column(
-            f"SELECT m.id FROM {_MEMORIES}{narrow.where} {_ORDER}", **narrow.values
-        )
-    named = _NAMED if choice.person else "NULL"
-    rows = session.stream(
-        f"SELECT m.id, m.content, m.role, {named} FROM {_MEMORIES}{narrow.where} {_ORDER}",
-        **narrow.values,
-    )
-    return [row[0] for row in rows if all(check(row) for check in is_meant)]
-
-
-def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
-    """Return the conditions of a filter on texts, its terms and its person, as functions of a row."""
     checks: list[Callable[[Row], bool]] = []
     if choice.terms:
         holds = term_matcher(choice.terms)
@@ -310,7 +289,16 @@ def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
     if choice.person:
         named = name_matcher(choice.person)
         checks.append(lambda row: any(map(named, _all_texts(row[1:]))))
-    return checks
+    if not checks:
+        return session.column(
+            f"SELECT m.id FROM {_MEMORIES}{narrow.where} {_ORDER}", **narrow.values
+        )
+    naming = _NAMED if choice.person else "NULL"
+    rows = session.stream(
+        f"SELECT m.id, m.content, m.role, {naming} FROM {_MEMORIES}{narrow.where} {_ORDER}",
+        **narrow.values,
+    )
+    return [row[0] for row in rows if all(check(row) for check in checks)]
 
 
 def _all_texts(row: Row) -> list[str]:

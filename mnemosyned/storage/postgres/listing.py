@@ -117,9 +117,17 @@ def query_filter(session: PostgresSession, query: Query) -> PostgresFilter:
     if not (query.sessions or query.tags):
         return narrow
     # The tags are read once: those whose memories they lead to are not looked up again.
-    held = memory_filter(replace(query, tags=()))
+    held, tables = memory_filter(replace(query, tags=())), "memory AS m"
+    if query.tags:
+        # One tag names each memory once.
+        distinct = "DISTINCT " if len(query.tags) > 1 else ""
+        tables = (
+            f"(SELECT {distinct}n.memory_seq AS seq FROM tag AS n WHERE n.owner = %(owner)s "
+            "AND n.name = ANY(%(tags)s::text[])) AS n "
+            "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = n.seq"
+        )
     rows = session.execute(
-        f"SELECT m.seq FROM {_narrowest(query)} WHERE m.owner = %(owner)s{held.where} "
+        f"SELECT m.seq FROM {tables} WHERE m.owner = %(owner)s{held.where} "
         "LIMIT %(few)s",
         **narrow.values,
         few=FEW_MAX + 1,
@@ -127,19 +135,6 @@ def query_filter(session: PostgresSession, query: Query) -> PostgresFilter:
     if len(rows) > FEW_MAX:
         return narrow
     return narrow._replace(only=sorted(seq for (seq,) in rows))
-
-
-def _narrowest(query: Query) -> str:
-    """Return the FROM clause that reads a question's memories `m`, by way of its tags if any."""
-    if not query.tags:
-        return "memory AS m"
-    # One tag names each memory once.
-    distinct = "DISTINCT " if len(query.tags) > 1 else ""
-    return (
-        f"(SELECT {distinct}n.memory_seq AS seq FROM tag AS n WHERE n.owner = %(owner)s "
-        "AND n.name = ANY(%(tags)s::text[])) AS n "
-        "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = n.seq"
-    )
 
 
 _BEGINNING = (

@@ -279,6 +279,7 @@ _VIEWS = (
     "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'v'"
 )
 _HIDDEN = "(owner + 0) AS owner"
+"""The owner in views, which on a cluster show the column itself."""
 _SAMPLED = (
     "SELECT c.relname, array_agg(a.attname::text) FROM pg_dist_partition AS p "
     "JOIN pg_class AS c ON c.oid = p.logicalrelid JOIN pg_attribute AS a ON a.attrelid = c.oid "
@@ -318,7 +319,15 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
             # Else none of its rows can be written while they move to another node.
             session.execute(f'ALTER TABLE "{table}" REPLICA IDENTITY FULL')
         new = _distribute(session, shards)
-        _adapt_settings(session)
+        for view, text in session.execute(_VIEWS).fetchall():
+            if _HIDDEN in text:
+                plain = text.replace(_HIDDEN, "owner")
+                session.execute(f"CREATE OR REPLACE VIEW {view} AS {plain}")
+        # SET reaches the nodes within a transaction.
+        database = session.scalar("SELECT quote_ident(current_database())")
+        session.execute(
+            f"ALTER DATABASE {database} SET citus.propagate_set_commands TO 'local'"
+        )
     # Nodes connect to each other as whoever asks.
     roles.ensure_role(connection)
     session.execute(f'ALTER ROLE "{roles.request_role(session)}" LOGIN')
@@ -349,10 +358,12 @@ def _count_nodes(session: PostgresSession) -> int:
 def _distribute(session: PostgresSession, shards: int) -> list[str]:
     """Distribute the tables that are not distributed yet, referenced tables first; return their names."""
     there = set(session.column(_DISTRIBUTED))
-    tables = _in_foreign_key_order(
-        session, [*roles.OWNER_TABLES, *roles.owned_tables(session)]
-    )
-    new = [table for table in tables if table not in there]
+    tables = [*roles.OWNER_TABLES, *roles.owned_tables(session)]
+    sorter = TopologicalSorter(dict.fromkeys(tables, ()))
+    for of, to in session.execute(_REFERS):
+        if of in tables and to in tables and of != to:
+            sorter.add(of, to)
+    new = [table for table in sorter.static_order() if table not in there]
     for table in new:
         if table == _FIRST:
             # A cluster has no key without the owner: whoever adds an owner compares names itself.
@@ -363,27 +374,6 @@ def _distribute(session: PostgresSession, shards: int) -> list[str]:
         else:
             session.execute(_DISTRIBUTE, table=table, first=_FIRST)
     return new
-
-
-def _in_foreign_key_order(session: PostgresSession, tables: list[str]) -> list[str]:
-    """Return the tables sorted so that each comes after the tables of its foreign keys."""
-    sorter = TopologicalSorter(dict.fromkeys(tables, ()))
-    for of, to in session.execute(_REFERS):
-        if of in tables and to in tables and of != to:
-            sorter.add(of, to)
-    return list(sorter.static_order())
-
-
-def _adapt_settings(session: PostgresSession) -> None:
-    """Make views show the column `owner`, and let SET reach the nodes within a transaction."""
-    for view, text in session.execute(_VIEWS).fetchall():
-        if _HIDDEN in text:
-            plain = text.replace(_HIDDEN, "owner")
-            session.execute(f"CREATE OR REPLACE VIEW {view} AS {plain}")
-    database = session.scalar("SELECT quote_ident(current_database())")
-    session.execute(
-        f"ALTER DATABASE {database} SET citus.propagate_set_commands TO 'local'"
-    )
 
 
 def _disable_text_statistics(session: PostgresSession) -> None:

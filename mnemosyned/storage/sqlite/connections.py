@@ -278,7 +278,18 @@ class Readers:
             if self._closed:
                 raise StorageFailed(CLOSED)
             if connection is None or connection.generation != self._generation:
-                connection = self._renew_connection(connection)
+                outdated, generation = connection, self._generation
+                connection = open_with_log(
+                    self._path,
+                    "query_only = ON",
+                    "cache_size = -8000",
+                    "temp_store = MEMORY",
+                    mode="ro",
+                    check=self._check,
+                )
+                connection.generation = generation
+                if outdated:
+                    outdated.close()
             connection.execute("BEGIN")
             try:
                 yield connection
@@ -288,16 +299,6 @@ class Readers:
             raise storage_failed(error, NOT_ANSWERED) from error
         finally:
             self._pool.put(connection)
-
-    def _renew_connection(self, outdated: SqliteSession | None) -> SqliteSession:
-        """Return a new connection to the file at the path, in place of an outdated one if there is one."""
-        generation = self._generation
-        pragmas = ("query_only = ON", "cache_size = -8000", "temp_store = MEMORY")
-        connection = open_with_log(self._path, *pragmas, mode="ro", check=self._check)
-        connection.generation = generation
-        if outdated:
-            outdated.close()
-        return connection
 
     @contextmanager
     def pause(self, *, wait_s: float) -> Iterator[bool]:
