@@ -123,13 +123,16 @@ def test_no_json_is_refused_or_read_otherwise(text: str) -> None:
 @each_case(
     ("text", "place"),
     [
-        ('{"a" 1}', 'line 1, column 6: ":"'),
-        ('{\n"a": x}', "line 2, column 6: a value"),
-        ('{"a": 1 "b": 2}', 'line 1, column 9: "," or "}"'),
-        ("{} {}", "line 1, column 4: the end"),
-        ("{a: 1}", "line 1, column 2: a string"),
-        ("{", "line 1, column 2: a string"),
-        ("/* open", "line 1, column 1: a value"),
+        ('{"a" 1}', "line 1, column 6: expecting ':'"),
+        ('{\n"a": x}', "line 2, column 6: expecting value"),
+        ('{"a": 1 "b": 2}', "line 1, column 9: expecting ','"),
+        ("{} {}", "line 1, column 4: extra data"),
+        ("{a: 1}", "line 1, column 2: expecting property name"),
+        ("{", "line 1, column 2: expecting property name"),
+        ("/* open", "line 1, column 1: expecting value"),
+        ("[ ,]", "line 1, column 3: expecting value"),
+        ("[1, /* */ ,]", "line 1, column 12: expecting value"),
+        ("[NaN]", "NaN is no JSON"),
     ],
 )
 def test_what_is_not_json_is_refused_with_its_place(text: str, place: str) -> None:

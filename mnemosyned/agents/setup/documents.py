@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
@@ -74,127 +73,105 @@ def without_value(data: Json, path: KeyPath) -> Json:
 # ------------------------------------------------------- JSON with comments
 
 DEPTH_MAX = 100
-
-COMMENT = r"//[^\r\n]*|/\*[\s\S]*?\*/"
-_BETWEEN = re.compile(rf"[ \t\r\n]*(?:(?:{COMMENT})[ \t\r\n]*)*")
-_STRING = re.compile(
-    r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"',
-)
-_SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 BYTE_ORDER_MARK = "\ufeff"
 
+COMMENT = r"//[^\r\n]*|/\*[\s\S]*?\*/"
+_BETWEEN = re.compile(rf"(?>[ \t\r\n]+|{COMMENT})*+")
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_BEYOND_JSON = re.compile(
+    rf"{_STRING}|[\[{{]{_BETWEEN.pattern},"  # which stay, also the comma of "[,]"
+    rf"|(?P<blank>^{BYTE_ORDER_MARK}|{COMMENT}|,(?={_BETWEEN.pattern}[}}\]]))",
+)
+_OPENING_OR_CLOSING = re.compile(rf"{_STRING}|([\[{{])|[\]}}]")
 
-@dataclass(frozen=True, slots=True)
-class JsonNode:
-    """A value with its range in the text; `items` are the members of an object or list."""
 
-    start: int
-    end: int
-    data: Any
-    items: tuple[JsonMember, ...] = ()
+def _refuse_constant(name: str) -> None:
+    """Raise `ValueError` for a number that JSON lacks, such as NaN."""
+    raise ValueError(f"{name} is no JSON")
 
-    @property
-    def duplicates(self) -> set[str | None]:
-        """Keys that occur more than once in an object: programs differ on their value."""
-        seen = Counter(item.key for item in self.items if item.key is not None)
-        return {key for key, times in seen.items() if times > 1}
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 @dataclass(frozen=True, slots=True)
 class JsonMember:
-    """A member of an object or an element of a list, up to the comma after it."""
+    """The range in the text of a member of an object, or of an element of a list."""
 
     key: str | None
     start: int
-    value: JsonNode
+    value_start: int
+    end: int
     comma_end: int | None
+    """The end of the comma after it, if there is one."""
 
 
-@dataclass(slots=True)
-class _JsonReader:
-    text: str
-    position: int = 0
-    depth: int = 0
+@dataclass(frozen=True, slots=True)
+class JsonNode:
+    """A value with its range in the text, and the members of an object or list."""
 
-    def syntax_error(self, expected: str) -> Unreadable:
-        """Return the error that something, such as "a value", is expected at a line and column."""
-        before = self.text[: self.position]
-        line = before.count("\n") + 1
-        column = self.position - (before.rfind("\n") + 1) + 1
-        return Unreadable(f"line {line}, column {column}: {expected} expected")
-
-    def peek(self) -> str:
-        """Skip blanks and comments, and return the next character; empty at the end."""
-        match = _BETWEEN.match(self.text, self.position)
-        self.position = match.end() if match else self.position
-        return self.text[self.position : self.position + 1]
-
-    def read_value(self) -> JsonNode:
-        """Read a value of any kind at the present position. Raises `Unreadable`."""
-        first = self.peek()
-        start = self.position
-        if first in ("{", "["):
-            return self._read_container(closing="}" if first == "{" else "]")
-        is_string = first == '"'
-        token = (_STRING, "a string") if is_string else (_SCALAR, "a value")
-        data = self._read_token(*token)
-        return JsonNode(start, self.position, data)
-
-    def _read_container(self, *, closing: str) -> JsonNode:
-        """Read an object or list up to its last bracket. Raises `Unreadable`."""
-        start = self.position
-        self.position += 1
-        self.depth += 1
-        if self.depth > DEPTH_MAX:
-            raise self.syntax_error(f"at most {DEPTH_MAX} levels of nesting")
-        items: list[JsonMember] = []
-        open_ended = True
-        while self.peek() != closing:
-            if not open_ended:
-                raise self.syntax_error(f'"," or "{closing}"')
-            items.append(self._read_member(named=closing == "}"))
-            open_ended = items[-1].comma_end is not None
-        self.position += 1
-        self.depth -= 1
-        values = [item.value.data for item in items]
-        keys = [item.key for item in items]
-        data = dict(zip(keys, values, strict=True)) if closing == "}" else values
-        return JsonNode(start, self.position, data, tuple(items))
-
-    def _read_member(self, *, named: bool) -> JsonMember:
-        """Read a member or element, with key if `named`, and its comma. Raises `Unreadable`."""
-        start, key = self.position, None
-        if named:
-            key = self._read_token(_STRING, "a string")
-            if self.peek() != ":":
-                raise self.syntax_error('":"')
-            self.position += 1
-        value = self.read_value()
-        end = self.position
-        if self.peek() != ",":
-            self.position = end
-            return JsonMember(key, start, value, None)
-        self.position += 1
-        return JsonMember(key, start, value, self.position)
-
-    def _read_token(self, pattern: re.Pattern[str], noun: str) -> Json:
-        """Read and return what matches a pattern; `Unreadable` says that `noun` is expected."""
-        match = pattern.match(self.text, self.position)
-        if match is None:
-            raise self.syntax_error(noun)
-        self.position = match.end()
-        return json.loads(match[0])
+    start: int
+    end: int
+    data: Json
+    members: list[JsonMember]
 
 
-def read_tree(text: str) -> JsonNode | None:
-    """Return the root of a JSON text; None for comments alone. Raises `Unreadable`."""
-    reader = _JsonReader(text, position=int(text.startswith(BYTE_ORDER_MARK)))
-    if not reader.peek():
-        return None
-    root = reader.read_value()
-    if reader.peek():
-        raise reader.syntax_error("the end")
-    return root
+class JsonText:
+    """A text of JSON with comments and trailing commas, and its values by their place."""
+
+    def __init__(self, text: str) -> None:
+        """Read the text. Raises `Unreadable` with the place of a mistake."""
+        self.text = text
+        self._plain = _BEYOND_JSON.sub(_blank_out, text)
+        """Plain JSON with each value at the same place."""
+        depth = 0
+        for bracket in _OPENING_OR_CLOSING.finditer(self._plain):
+            if bracket[0][0] != '"':
+                depth += 1 if bracket[1] else -1
+            if depth > DEPTH_MAX:
+                raise Unreadable(f"it is nested in more than {DEPTH_MAX} levels")
+        self.data: Json = {}
+        self.root: JsonNode | None = None
+        """The outermost value; None for comments alone."""
+        if not self._plain.strip():
+            return
+        try:
+            self.data = _DECODER.decode(self._plain)
+        except json.JSONDecodeError as error:
+            place = f"line {error.lineno}, column {error.colno}"
+            words = error.msg[:1].lower() + error.msg[1:]
+            raise Unreadable(f"{place}: {words}") from error
+        except ValueError as error:
+            raise Unreadable(str(error)) from error
+        is_marked = text.startswith(BYTE_ORDER_MARK)
+        self.root = self.node_at(self._skip_blanks(int(is_marked)))
+
+    def node_at(self, start: int) -> JsonNode:
+        """Return the value that begins at a place of the text."""
+        data, end = _DECODER.raw_decode(self._plain, start)
+        members: list[JsonMember] = []
+        position = self._skip_blanks(start + 1)
+        while isinstance(data, dict | list) and position < end - 1:
+            begin, key = position, None
+            if isinstance(data, dict):
+                key, colon = _DECODER.raw_decode(self._plain, begin)
+                position = self._skip_blanks(self._skip_blanks(colon) + 1)
+            _, value_end = _DECODER.raw_decode(self._plain, position)
+            comma = self._skip_blanks(value_end)
+            has_comma = self.text[comma] == ","
+            comma_end = comma + 1 if has_comma else None
+            members.append(JsonMember(key, begin, position, value_end, comma_end))
+            position = self._skip_blanks(comma + has_comma)
+        return JsonNode(start, end, data, members)
+
+    def _skip_blanks(self, position: int) -> int:
+        """Return the place of the next character that is no blank, after comments."""
+        match = _BETWEEN.match(self.text, position)
+        return match.end() if match else position
+
+
+def _blank_out(match: re.Match[str]) -> str:
+    """Return blanks in place of what plain JSON lacks, and other matches as they are."""
+    return re.sub(r"[^\r\n]", " ", match[0]) if match["blank"] else match[0]
 
 
 _JSON_INDENT = "  "
@@ -205,8 +182,7 @@ _COMMENT = re.compile(COMMENT)
 
 def read_jsonc(text: str) -> Json:
     """Return the data of JSON with comments; an empty text gives {}. Raises `Unreadable`."""
-    root = read_tree(text)
-    return {} if root is None else root.data
+    return JsonText(text).data
 
 
 def set_in_jsonc(text: str, path: KeyPath, value: Json, *, append: bool = False) -> str:
@@ -214,16 +190,16 @@ def set_in_jsonc(text: str, path: KeyPath, value: Json, *, append: bool = False)
 
     Missing objects and lists are created. Raises `Unreadable` and `NotEditable`.
     """
-    root = read_tree(text)
-    newline = _line_end(text)
+    document = JsonText(text)
+    root, newline = document.root, _line_end(text)
     if root is None:  # an empty file, or comments alone
         if text.strip(BYTE_ORDER_MARK) and not text.endswith("\n"):
             text += newline
         content = _wrap_in_objects(path, [value] if append else value)
         return text + _format_json(content, newline, _JSON_INDENT) + newline
-    unit = _indent_before(text, root.items[0].start) if root.items else None
+    unit = _indent_before(text, root.members[0].start) if root.members else None
     unit = unit or _JSON_INDENT
-    node, depth = _find_deepest_node(root, path)
+    node, depth = _find_deepest_node(document, root, path)
     missing = path[depth:]
     if missing:
         if not isinstance(node.data, dict):
@@ -246,35 +222,37 @@ def _wrap_in_objects(path: KeyPath, value: Json) -> Json:
 
 def remove_from_jsonc(text: str, path: KeyPath) -> str:
     """Return a JSON text without the value at a path. Raises `NotEditable`, `Unreadable`."""
-    root = read_tree(text)
-    if root is None:
+    document = JsonText(text)
+    if document.root is None:
         raise NotEditable("it is empty")
-    container, depth = _find_deepest_node(root, path[:-1])
-    index = _find_item_index(container, path[-1])
+    container, depth = _find_deepest_node(document, document.root, path[:-1])
+    index = _find_member_index(container, path[-1])
     if depth < len(path) - 1 or index is None:
         raise NotEditable(f"it has no {dotted_path(path)}")
-    return _remove_item(text, container, index)
+    return _remove_member(text, container, index)
 
 
-def _find_deepest_node(root: JsonNode, path: KeyPath) -> tuple[JsonNode, int]:
+def _find_deepest_node(
+    document: JsonText, root: JsonNode, path: KeyPath
+) -> tuple[JsonNode, int]:
     """Return the deepest node along a path and the steps to it. Raises `NotEditable`."""
-    value = root
+    node = root
     for depth, step in enumerate(path):
-        index = _find_item_index(value, step)
+        index = _find_member_index(node, step)
         if index is None:
-            return value, depth
-        value = value.items[index].value
-    return value, len(path)
+            return node, depth
+        node = document.node_at(node.members[index].value_start)
+    return node, len(path)
 
 
-def _find_item_index(container: JsonNode, step: str | int) -> int | None:
+def _find_member_index(container: JsonNode, step: str | int) -> int | None:
     """Return the index of a member or element; None without it. Raises `NotEditable`."""
-    if step in container.duplicates:
-        raise NotEditable(f'it has "{step}" twice')
     if isinstance(container.data, list):
-        is_element = isinstance(step, int) and step < len(container.items)
+        is_element = isinstance(step, int) and step < len(container.members)
         return int(step) if is_element else None
-    keys = [item.key for item in container.items]
+    keys = [member.key for member in container.members]
+    if keys.count(str(step)) > 1:  # programs differ on its value
+        raise NotEditable(f'it has "{step}" twice')
     return keys.index(str(step)) if step in keys else None
 
 
@@ -292,12 +270,12 @@ def _insert_member(
     Its layout is that of the members before it, or of the document, indented by `unit`.
     """
     newline, stop = _line_end(text), container.end - 1
-    last = container.items[-1] if container.items else None
-    end = (last.comma_end or last.value.end) if last else container.start + 1
+    last = container.members[-1] if container.members else None
+    end = (last.comma_end or last.end) if last else container.start + 1
     comment_end, own_line = _find_end_of_comments(text, end, stop)
     comma, after = "", text[comment_end:]
     if last:
-        indent = _indent_before(text, container.items[0].start)
+        indent = _indent_before(text, container.members[0].start)
         is_short = indent is None and not own_line
         start = None if is_short else newline + (indent or "")
         before = start or " "
@@ -306,7 +284,7 @@ def _insert_member(
         else:
             comma = ","
     else:
-        is_short = bool(root.items) and "\n" not in text[root.start : root.end]
+        is_short = bool(root.members) and "\n" not in text[root.start : root.end]
         outer = newline + _line_indent(text, container.start)
         start = None if is_short and not own_line else outer + unit
         before = start or ""
@@ -341,20 +319,20 @@ def _format_json(
     return short[0] + inner + f",{inner}".join(members) + start + short[-1]
 
 
-def _remove_item(text: str, container: JsonNode, index: int) -> str:
-    """Return the text without an item of the container and its comma, or the one before."""
-    item = container.items[index]
-    previous: JsonMember | None = container.items[index - 1] if index else None
+def _remove_member(text: str, container: JsonNode, index: int) -> str:
+    """Return the text without a member of the container and its comma, or the one before."""
+    member = container.members[index]
+    previous = container.members[index - 1] if index else None
     before_end = previous.comma_end if previous else container.start + 1
-    start, own_line = _find_end_of_comments(text, before_end or 0, item.start)
-    end, close = item.comma_end or item.value.end, container.end - 1
-    is_alone = len(container.items) == 1 and start == container.start + 1
+    start, own_line = _find_end_of_comments(text, before_end or 0, member.start)
+    end, close = member.comma_end or member.end, container.end - 1
+    is_alone = len(container.members) == 1 and start == container.start + 1
     if is_alone and not text[end:close].strip():
         end = close
     rest = text[end:]
     if own_line and not rest.lstrip(" \t").startswith(("\r", "\n")):
         rest = _line_end(text) + rest
-    if previous is None or item.comma_end is not None:
+    if previous is None or member.comma_end is not None:
         return text[:start] + rest
     comma = (previous.comma_end or 0) - 1
     return text[:comma] + text[comma + 1 : start] + rest
