@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from mnemosyned.agents.mcp import tools
-from mnemosyned.agents.mcp.forms import ExpandTool, GetTool, RecallTool, StatusTool
+from mnemosyned.agents.mcp.forms import PartOfText, RecallTool, StatusTool
 from mnemosyned.agents.mcp.identity import (
     CLIENT_HEADER,
     ORIGIN_HEADER,
@@ -114,7 +114,7 @@ def read_resource(context: tools.ToolContext, uri: object) -> Json:
     return {"contents": [content]}
 
 
-def _recall_day(context: tools.ToolContext, name: str) -> msgspec.Struct:
+def _recall_day(context: tools.ToolContext, name: str) -> Json:
     """Return the memories of a day as the `recall` tool does. Raises `ProtocolError`."""
     try:
         day = date.fromisoformat(name)
@@ -134,13 +134,13 @@ def _recall_day(context: tools.ToolContext, name: str) -> msgspec.Struct:
     )
 
 
-_READERS: dict[str, Callable[[tools.ToolContext, str], msgspec.Struct]] = {
-    "memory": lambda context, name: tools.get(context, GetTool(name)),
-    "episode": lambda context, name: tools.expand(context, ExpandTool(name)),
+_READERS: dict[str, Callable[[tools.ToolContext, str], Json]] = {
+    "memory": lambda context, name: tools.get(context, PartOfText(name)),
+    "episode": lambda context, name: tools.expand(context, PartOfText(name)),
     "day": _recall_day,
     "status": lambda context, _: tools.status(context, StatusTool()),
-    "injections": lambda context, _: context.caller.call(
-        Injections(limit=INJECTIONS_LISTED)
+    "injections": lambda context, _: msgspec.to_builtins(
+        context.caller.call(Injections(limit=INJECTIONS_LISTED))
     ),
 }
 _LISTED = frozenset({"status", "injections"})

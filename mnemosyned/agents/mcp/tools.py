@@ -59,7 +59,7 @@ class ToolContext:
         return None if text is None else read_given(text, field=field, now=self.now)
 
 
-def remember(context: ToolContext, tool: forms.RememberTool) -> forms.RememberReceipt:
+def remember(context: ToolContext, tool: forms.RememberTool) -> Json:
     """Store a memory, unless its text is known, in the client's session; return its id."""
     identity = context.identity
     stored = context.caller.call(
@@ -78,19 +78,19 @@ def remember(context: ToolContext, tool: forms.RememberTool) -> forms.RememberRe
     notes = [] if stored.stored else ["the same text was already there"]
     if stored.secrets:
         notes.append(f"a secret in it was {stored.secrets}")
-    return forms.RememberReceipt(
-        id=stored.id,
-        stored=stored.stored,
-        session=identity.session,
-        project=identity.project,
-        note="; ".join(notes),
-    )
+    return {
+        "id": stored.id,
+        "stored": stored.stored,
+        "session": identity.session,
+        "project": identity.project,
+        "note": "; ".join(notes),
+    }
 
 
 # -------------------------------------------------------------------- recall
 
 
-def recall(context: ToolContext, tool: forms.RecallTool) -> forms.RecallAnswer:
+def recall(context: ToolContext, tool: forms.RecallTool) -> Json:
     """Return a page of the memories and summaries that match a query, best first.
 
     Hits of this project come first, mixed with others unless it alone is asked for.
@@ -104,7 +104,7 @@ def recall(context: ToolContext, tool: forms.RecallTool) -> forms.RecallAnswer:
         hits = merge_hits(in_project.hits, answer.hits)
     mine = {key_of(hit) for hit in (*in_project.hits, *in_project.nearest)}
 
-    def fit(page: Sequence[Hit]) -> list[forms.HitLine]:
+    def fit(page: Sequence[Hit]) -> list[Json]:
         """Return the hits as lines, as many as fit into an answer."""
         zone = context.now.tzinfo
         lines = [
@@ -123,12 +123,13 @@ def recall(context: ToolContext, tool: forms.RecallTool) -> forms.RecallAnswer:
             note += "; `nearest` is what comes closest, and may be about something else"
         if tool.only_this_project and not context.identity.project:
             note = "this session belongs to no project; leave out only_this_project"
-    return forms.RecallAnswer(
-        hits=shown,
-        next_offset=end if end < min(len(hits), RECALL_MAX) else None,
-        note=note,
-        nearest=nearest,
-    )
+    return {
+        "notice": forms.QUOTED,
+        "hits": shown,
+        "next_offset": end if end < min(len(hits), RECALL_MAX) else None,
+        "note": note,
+        "nearest": nearest,
+    }
 
 
 def _search_memory(
@@ -168,7 +169,7 @@ def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
 # ----------------------------------------------------------- get and expand
 
 
-def get(context: ToolContext, tool: forms.GetTool) -> forms.MemoryText:
+def get(context: ToolContext, tool: forms.PartOfText) -> Json:
     """Return the text of a memory or summary from an offset on, as far as fits. Raises `NotFound`."""
     got = context.caller.call(Get(tool.id))
     episode, memory = got.episode, got.memory
@@ -183,22 +184,23 @@ def get(context: ToolContext, tool: forms.GetTool) -> forms.MemoryText:
     if memory and memory.superseded_at:
         newer = memory.superseded_by or "a memory that was forgotten"
         replaced = f"{forms.minute_of(memory.superseded_at, zone)} by {newer}"
-    return forms.MemoryText(
-        id=item.id,
-        kind=forms.kind_of(item),
-        date=forms.minute_of(forms.said_at(item), zone),
-        text=text,
-        session=item.session,
-        source=forms.one_line(item.source or "", 60),
-        role=forms.one_line(memory.role, 40) if memory else "",
-        tokens=forms.tokens_of(item.content),
-        originals=episode.item_count if episode else 0,
-        replaced=replaced,
-        next_offset=end if end < len(words) else None,
-    )
+    return {
+        "notice": forms.QUOTED,
+        "id": item.id,
+        "kind": forms.kind_of(item),
+        "date": forms.minute_of(forms.said_at(item), zone),
+        "text": text,
+        "session": item.session,
+        "source": forms.one_line(item.source or "", 60),
+        "role": forms.one_line(memory.role, 40) if memory else "",
+        "tokens": forms.tokens_of(item.content),
+        "originals": episode.item_count if episode else 0,
+        "replaced": replaced,
+        "next_offset": end if end < len(words) else None,
+    }
 
 
-def expand(context: ToolContext, tool: forms.ExpandTool) -> forms.SummaryExpansion:
+def expand(context: ToolContext, tool: forms.PartOfText) -> Json:
     """Return a page of the parts of a summary: the summaries below it, or the memories."""
     expanded = context.caller.call(Expand(tool.id, depth=1))
     zone = context.now.tzinfo
@@ -207,19 +209,20 @@ def expand(context: ToolContext, tool: forms.ExpandTool) -> forms.SummaryExpansi
     parts = [forms.make_part(item, zone) for item in page]
     shown = forms.fitting_parts(parts, context.bytes_max) if parts else []
     end = tool.offset + len(shown)
-    return forms.SummaryExpansion(
-        id=expanded.episode.id,
-        kind=forms.kind_of(expanded.episode),
-        date=forms.minute_of(forms.said_at(expanded.episode), zone),
-        parts=shown,
-        next_offset=end if end < len(below) else None,
-    )
+    return {
+        "notice": forms.QUOTED,
+        "id": expanded.episode.id,
+        "kind": forms.kind_of(expanded.episode),
+        "date": forms.minute_of(forms.said_at(expanded.episode), zone),
+        "parts": shown,
+        "next_offset": end if end < len(below) else None,
+    }
 
 
 # ---------------------------------------------------------- learn and forget
 
 
-def learn(context: ToolContext, tool: forms.LearnTool) -> forms.LearnedRule:
+def learn(context: ToolContext, tool: forms.LearnTool) -> Json:
     """Store a rule for all agents or the calling one; return the rule and the rules that it replaces."""
     identity = context.identity
     source = identity.client if tool.only_this_agent else None
@@ -227,15 +230,15 @@ def learn(context: ToolContext, tool: forms.LearnTool) -> forms.LearnedRule:
         Learn(tool.rule, session=identity.session, source=source)
     )
     context.sessions.note_session(identity, context.now)
-    return forms.LearnedRule(
-        id=learned.learning.id,
-        rule=learned.learning.text,
-        kind=learned.learning.kind.value,
-        replaced=learned.superseded,
-    )
+    return {
+        "id": learned.learning.id,
+        "rule": learned.learning.text,
+        "kind": learned.learning.kind.value,
+        "replaced": learned.superseded,
+    }
 
 
-def forget(context: ToolContext, tool: forms.ForgetTool) -> forms.ForgetReceipt:
+def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
     """Show what a deletion would remove, or delete it if confirmed. Raises `NotFound`."""
     request = Forget(
         tool.id,
@@ -247,31 +250,32 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> forms.ForgetReceipt:
         until=context.moment(tool, "until"),
         dry_run=not tool.confirm,
     )
+    zone = context.now.tzinfo
+    receipt: Json = {
+        "deleted": tool.confirm,
+        "memories": 0,
+        "rules": 1,
+        "summaries_deleted": 0,
+        "summaries_rewritten": 0,
+        "lines": [],
+        "further": 0,
+        "next_step": "",
+    }
     try:
-        return _make_receipt(context, context.caller.call(request))
+        forgotten = context.caller.call(request)
     except NotFound:
         listed = context.caller.call(Learnings(id=tool.id))
         rule = next((rule for rule in listed if rule.id == tool.id), None)
         if rule is None:
             raise
-    if tool.confirm:
-        context.caller.call(RemoveLearning(rule.id))
-        return forms.ForgetReceipt(deleted=True, memories=0, rules=1)
-    line = forms.make_quotation(
-        rule.id, rule.created_at, rule.text, "rule", zone=context.now.tzinfo
-    )
-    return forms.ForgetReceipt(
-        deleted=False,
-        memories=0,
-        rules=1,
-        lines=[line],
-        next_step="Nothing was deleted. If the user agrees, repeat the call with confirm: true.",
-    )
-
-
-def _make_receipt(context: ToolContext, forgotten: Forgotten) -> forms.ForgetReceipt:
-    """Return the daemon's report of a deletion, or of its preview, in the form of the tool."""
-    zone = context.now.tzinfo
+        if tool.confirm:
+            context.caller.call(RemoveLearning(rule.id))
+            return receipt
+        line = forms.make_quotation(
+            rule.id, rule.created_at, rule.text, "rule", zone=zone
+        )
+        agree = "Nothing was deleted. If the user agrees, repeat the call with confirm: true."
+        return receipt | {"lines": [line], "next_step": agree}
     lines = [
         forms.make_quotation(
             line.id, line.created_at, line.snippet, line.role, zone=zone
@@ -279,16 +283,15 @@ def _make_receipt(context: ToolContext, forgotten: Forgotten) -> forms.ForgetRec
         for line in forgotten.lines[:PREVIEW_MAX]
     ]
     further = forgotten.further + len(forgotten.lines) - len(lines)
-    return forms.ForgetReceipt(
-        deleted=not forgotten.dry_run,
-        memories=forgotten.memories,
-        rules=forgotten.learnings,
-        summaries_deleted=forgotten.episodes_removed,
-        summaries_rewritten=forgotten.episodes_rewritten,
-        lines=lines,
-        further=further if forgotten.dry_run else 0,
-        next_step=_describe_next_step(forgotten),
-    )
+    return receipt | {
+        "memories": forgotten.memories,
+        "rules": forgotten.learnings,
+        "summaries_deleted": forgotten.episodes_removed,
+        "summaries_rewritten": forgotten.episodes_rewritten,
+        "lines": lines,
+        "further": further if forgotten.dry_run else 0,
+        "next_step": _describe_next_step(forgotten),
+    }
 
 
 def _describe_next_step(forgotten: Forgotten) -> str:
@@ -309,22 +312,22 @@ def _describe_next_step(forgotten: Forgotten) -> str:
 # -------------------------------------------------------------------- status
 
 
-def status(context: ToolContext, _: forms.StatusTool) -> forms.MemoryStatus:
+def status(context: ToolContext, _: forms.StatusTool) -> Json:
     """Return counts and problems of the memory, and the client's session and project."""
     stats = context.caller.call(Status())
     identity, last = context.identity, stats.sleep.last_cycle
-    return forms.MemoryStatus(
-        version=stats.version,
-        memories={tier.value: totals.count for tier, totals in stats.tiers.items()},
-        client=identity.client,
-        session=identity.session,
-        project=identity.project,
-        last_sleep=forms.minute_of(last, context.now.tzinfo) if last else "",
-        problems=[*stats.problems, *stats.warnings],
-    )
+    return {
+        "version": stats.version,
+        "memories": {tier.value: totals.count for tier, totals in stats.tiers.items()},
+        "client": identity.client,
+        "session": identity.session,
+        "project": identity.project,
+        "last_sleep": forms.minute_of(last, context.now.tzinfo) if last else "",
+        "problems": [*stats.problems, *stats.warnings],
+    }
 
 
-Tool = Callable[[ToolContext, Any], Any]
+Tool = Callable[[ToolContext, Any], Json]
 
 ALWAYS_LOADED = "anthropic/alwaysLoad"
 """Claude Code then shows the tool to the model from the start, and not only its name."""
@@ -380,8 +383,8 @@ TEXTS: Json = read_tables(__file__, "texts.toml")
 _RUN: dict[str, tuple[type[Request[Any]], Tool]] = {
     "recall": (forms.RecallTool, recall),
     "remember": (forms.RememberTool, remember),
-    "get": (forms.GetTool, get),
-    "expand": (forms.ExpandTool, expand),
+    "get": (forms.PartOfText, get),
+    "expand": (forms.PartOfText, expand),
     "learn": (forms.LearnTool, learn),
     "forget": (forms.ForgetTool, forget),
     "status": (forms.StatusTool, status),
@@ -419,11 +422,10 @@ def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
     }
 
 
-def result_as_text(result: msgspec.Struct) -> str:
+def result_as_text(result: Json) -> str:
     """Return a result as JSON for a model, list members on own lines, tags neutralized."""
     fields = []
-    for name in result.__struct_fields__:
-        value = getattr(result, name)
+    for name, value in result.items():
         if isinstance(value, list) and value:
             members = (msgspec.json.encode(member).decode() for member in value)
             text = "[\n" + ",\n".join(members) + "\n]"
