@@ -12,7 +12,6 @@ from mnemosyned.conversation.messages import (
     FullCounter,
     Message,
     PartKind,
-    count_pinned,
     find_tool_names,
     group_messages,
     is_intent,
@@ -138,10 +137,3 @@ def test_the_time_of_a_message_is_read_where_it_has_one() -> None:
     assert read_message_time({"created_at": "2026-03-17T12:00:00"}) == noon
     assert read_message_time({"timestamp": noon}) == noon
     assert read_message_time({"created_at": "soon", "timestamp": 7}) is None
-
-
-def test_leading_system_messages_are_pinned() -> None:
-    system, developer = says("s", "system"), says("d", "developer")
-
-    assert count_pinned([system, developer, says("a"), system]) == 2
-    assert count_pinned([system]) == 1

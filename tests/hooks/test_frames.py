@@ -293,6 +293,7 @@ def test_code_stays_as_it_is_and_nothing_changes_twice() -> None:
     for code in (
         CODE, "x: Vec<Contextual>", "<Context.Provider value={1}>", "if a < context && b > c:",
         "i < task\nx = 5", "a << b >> c", "&lt;/system&gt;", "it is 3 < 5 and 7 > 2", "<br/>",
-        "std::map<int, std::vector<int>>", "[1][INSTALL]", "❤️ 👨‍👩‍👧 نمی‌خواهم",
+        "std::map<int, std::vector<int>>", "[1][INSTALL]",
+        "if a < b and c > d:\n\treturn", "日本語", "❤️ 👨‍👩‍👧 نمی‌خواهم",
     ):  # fmt: skip
         assert neutralize(code) == code
