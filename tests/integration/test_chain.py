@@ -116,14 +116,6 @@ def chain() -> Chain:
     return Chain()
 
 
-def test_the_model_writes_while_it_can(chain: Chain) -> None:
-    assert chain.write() == BY_MODEL
-    status = chain.status()
-    assert (status.name, status.state) == ("fake:model", SummarizerState.MODEL)
-    assert (status.accepted, status.fallbacks) == (1, 0)
-    assert "in force" in status.reason
-
-
 def test_a_waiting_caller_gets_a_summary_by_rule(chain: Chain) -> None:
     one = chain.rule_based().summarize(GROUP)
     groups = [(1, GROUP), (2, GROUP)]
@@ -174,14 +166,20 @@ def test_it_is_left_alone_twice_as_long_each_time_up_to_a_bound(chain: Chain) ->
     assert pauses[-1] == COOL_DOWN_MAX
 
 
-def test_a_model_that_is_back_writes_again(chain: Chain) -> None:
+@pytest.mark.parametrize(
+    "passed", [COOL_DOWN, timedelta(days=-1)], ids=["in time", "a clock set back"]
+)
+def test_a_model_that_is_back_writes_again(chain: Chain, passed: timedelta) -> None:
     chain.writer.does = DEAD
     chain.write()
     chain.writer.does = lambda: None
-    chain.time.moment += COOL_DOWN
+    chain.time.moment += passed
 
     assert chain.write() == BY_MODEL
-    assert "in force" in chain.status().reason
+    status = chain.status()
+    assert (status.name, status.state) == ("fake:model", SummarizerState.MODEL)
+    assert (status.accepted, status.fallbacks) == (1, 1)
+    assert "in force" in status.reason
     chain.writer.does = DEAD
     chain.write()
     chain.time.moment += COOL_DOWN
@@ -212,15 +210,6 @@ def test_a_group_too_short_for_the_model_does_not_bring_it_back() -> None:
     assert (short.summarizer, short.fallback_reason) == ("aaak", "")
     status = chain.status()
     assert (status.accepted, "tried again" in status.reason) == (0, True)
-
-
-def test_a_clock_set_back_does_not_keep_the_model_out(chain: Chain) -> None:
-    chain.writer.does = DEAD
-    chain.write()
-    chain.time.advance(days=-1)
-    chain.writer.does = lambda: None
-
-    assert chain.write() == BY_MODEL
 
 
 def test_an_unforeseen_error_is_the_models_and_keeps_its_words(chain: Chain) -> None:

@@ -343,13 +343,6 @@ def test_days_are_those_of_this_machine(lab: Lab) -> None:
 # Whom the tools of agents take a caller for: its client, its session and its project.
 
 
-def test_status_says_whom_the_memory_takes_the_caller_for(client: McpPeer) -> None:
-    status = client.call("status")
-    caller = (status["client"], status["session"], status["project"])
-    assert caller == ("claude-code", "claude-code:life1", "/work/shop")
-    assert status["memories"]["working"] == 0
-
-
 @each_case(
     ("name", "client"),
     [
