@@ -10,7 +10,7 @@ from typing import Any
 from mnemosyned.memory.masking import mask_memories
 from mnemosyned.memory.values import EDITABLE, Learning, MemoryRecord, Revision
 from mnemosyned.text.details import Detail, DetailKind
-from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
+from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.sentences import contains_statement
 
 REVISIONS_MAX = 100
@@ -69,21 +69,6 @@ class MemoryEdit:
             if getattr(self.before, name) != getattr(self.after, name)
         )
 
-    def earlier_state(self, *, drop_history: bool) -> tuple[str | None, dict[str, Any]]:
-        """Return the former text, if changed, and former values of fields; nothing with `drop_history`."""
-        if drop_history:
-            return None, {}
-        text = self.before.content
-        return (
-            text if text != self.after.content else None,
-            {name: getattr(self.before, name) for name in self.changed_fields},
-        )
-
-    @property
-    def changes_nothing(self) -> bool:
-        """Whether the edit leaves text and fields of the memory as they are."""
-        return not self.changed_fields and self.before.content == self.after.content
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditOutcome:
@@ -138,16 +123,6 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "tags": tuple,
 }
 """How the values of a revision, which are JSON, are read."""
-
-
-def mask_revision(revision: Revision) -> Revision:
-    """Return the revision with the secrets in its text and fields masked."""
-    text = None if revision.text is None else mask_secrets(revision.text)
-    return Revision(
-        changed_at=revision.changed_at,
-        text=text,
-        fields=mask_metadata(revision.fields),
-    )
 
 
 HISTORY_MAX = 100

@@ -32,24 +32,7 @@ class EndingRecord:
 def remove_ended_sentences(
     memories: Sequence[MemoryRecord], ended: Mapping[str, Sequence[EndedStatement]]
 ) -> list[MemoryRecord]:
-    """Return the memories without ended sentences, given by memory id, for a summary of what applies.
-
-    Memories without any other sentence are left out, unless nothing would be left at all.
-    """
-    return _select_in_force(memories, ended) or list(memories)
-
-
-def is_all_ended(
-    memories: Sequence[MemoryRecord], ended: Mapping[str, Sequence[EndedStatement]]
-) -> bool:
-    """Return whether all sentences of the memories are ended."""
-    return not _select_in_force(memories, ended)
-
-
-def _select_in_force(
-    memories: Sequence[MemoryRecord], ended: Mapping[str, Sequence[EndedStatement]]
-) -> list[MemoryRecord]:
-    """Return the memories without ended sentences, and only those with any other."""
+    """Return the memories without ended sentences, given by memory id, and only those with any other."""
     current: list[MemoryRecord] = []
     for memory in memories:
         gone = {statement.sentence for statement in ended.get(memory.id, ())}

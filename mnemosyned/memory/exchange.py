@@ -152,16 +152,6 @@ class RestoreReport:
             counts[kind] = counts.get(kind, 0) + 1
 
 
-def known_memory(memory: ExportedMemory, content: str | None) -> Outcome:
-    """Return False if the stored memory has the same text, else the reason of a conflict.
-
-    `content` is the stored text under the id of `memory`, None if a summary has the id. If either
-    text was pruned and is empty, the texts count as the same.
-    """
-    was_pruned = content is not None and "" in (content, memory.content)
-    return False if content == memory.content or was_pruned else OTHER_WORDS
-
-
 @dataclass(slots=True, kw_only=True)
 class ForgottenCopy:
     """A copy of a forgotten memory with all that belongs to it, or of learnings alone."""

@@ -420,7 +420,8 @@ class ChangeService:
 def _has_effect(edit: MemoryEdit, *, drop_history: bool) -> bool:
     """Tell whether an edit changes a memory, or with `drop_history` deletes history that it has."""
     drops = drop_history and edit.before.edited_at is not None
-    return drops or not edit.changes_nothing
+    is_reworded = edit.before.content != edit.after.content
+    return bool(drops or is_reworded or edit.changed_fields)
 
 
 def _retry_edit(edit: Callable[[], T]) -> T:

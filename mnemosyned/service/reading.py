@@ -37,7 +37,6 @@ from mnemosyned.memory.values import (
     Tier,
     tag_names,
 )
-from mnemosyned.search.confidence import format_period_asked
 from mnemosyned.search.query import (
     AskedSource,
     Query,
@@ -130,12 +129,6 @@ def read_filters(
         "since": to_utc(request.since, field="since"),
         "until": to_utc(request.until, field="until"),
     }
-
-
-def missing_time_note(query: Query, *, has_hits: bool) -> str:
-    """Return a note that no hit is from the time which the question names."""
-    note = f"nothing that matches is from {format_period_asked(query)}"
-    return f"{note}; what follows is from other times" if has_hits else note
 
 
 STEPS = 4

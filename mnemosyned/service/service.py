@@ -22,7 +22,6 @@ from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.memory import engine_ports, values
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.consolidation import CycleReport, Trigger
-from mnemosyned.memory.edit import mask_revision
 from mnemosyned.memory.exchange import RestoreReport
 from mnemosyned.memory.masking import (
     mask_episode,
@@ -32,7 +31,11 @@ from mnemosyned.memory.masking import (
 )
 from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.search import ranking
-from mnemosyned.search.confidence import ResultJudge, split_by_confidence
+from mnemosyned.search.confidence import (
+    ResultJudge,
+    format_period_asked,
+    split_by_confidence,
+)
 from mnemosyned.search.placement import misses_time
 from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.service import reading
@@ -49,7 +52,11 @@ from mnemosyned.service.undo import UndoService, import_action
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.languages.tables import TimeOrder
-from mnemosyned.text.secrets.masking import KnownSecrets
+from mnemosyned.text.secrets.masking import (
+    KnownSecrets,
+    mask_metadata,
+    mask_secrets,
+)
 from mnemosyned.text.terms import match_beginnings
 from mnemosyned.verbs import memories as verbs, upkeep
 from mnemosyned.verbs.conversation import Compact, Context, Shortened
@@ -450,7 +457,9 @@ class MemoryService:
         answer = [each for hit in hits for each in islice(rest[hit.owner], 1)]
         confidence = max((hit.confidence for hit in answer), default=0.0)
         if query.spans and misses_time(query, places, merged):
-            notes.append(reading.missing_time_note(query, has_hits=bool(answer)))
+            note = f"nothing that matches is from {format_period_asked(query)}"
+            others = "; what follows is from other times" if answer else ""
+            notes.append(note + others)
         sure, nearest = split_by_confidence(query, answer)
         return verbs.Recalled(
             sure,
@@ -489,7 +498,14 @@ class MemoryService:
             ended = list(self.store.endings.of([record.id]).get(record.id, ()))
             if request.reveal:
                 return verbs.Got(memory=record, revisions=revisions, ended=ended)
-            masked = [mask_revision(revision) for revision in revisions]
+            masked = [
+                replace(
+                    each,
+                    text=each.text and mask_secrets(each.text),
+                    fields=mask_metadata(each.fields),
+                )
+                for each in revisions
+            ]
             ended = [mask_ended(each) for each in ended]
             # As in the originals of its summary.
             summary = record.episode

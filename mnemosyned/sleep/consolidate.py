@@ -228,7 +228,9 @@ class ConsolidationRun:
             for batch in part:
                 first += 1
                 originals = _drop_moved_members(batch, memories)
-                in_force, details = remove_ended_sentences(originals, ended), None
+                # A summary of what applies, unless nothing does.
+                in_force = remove_ended_sentences(originals, ended) or originals
+                details = None
                 if in_force != originals:
                     # A secret of an ended sentence is masked in the others, too.
                     _, details = mask_memories(originals)

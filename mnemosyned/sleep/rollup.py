@@ -14,7 +14,7 @@ from mnemosyned.errors import BatchChanged, SummarizerFailed
 from mnemosyned.ids import new_id
 from mnemosyned.logs import logger
 from mnemosyned.memory import consolidation, periods
-from mnemosyned.memory.endings import is_all_ended, remove_ended_sentences
+from mnemosyned.memory.endings import remove_ended_sentences
 from mnemosyned.memory.engine_ports import Summarizer, Summary
 from mnemosyned.memory.forgetting import StaleSummary
 from mnemosyned.memory.masking import mask_memories
@@ -249,7 +249,7 @@ def _is_all_ended(store: MemoryStore, summary: Episode) -> bool:
         return False
     originals = store.memories.originals(summary.id)
     ended = store.endings.of([each.id for each in originals])
-    return bool(ended) and is_all_ended(originals, ended)
+    return bool(ended) and not remove_ended_sentences(originals, ended)
 
 
 REWRITTEN_MAX = 1_000_000
@@ -348,7 +348,7 @@ def _rewrite_episode(
         _restore_exact_values(memory, details) for memory in originals if memory.lasting
     ]
     readable = [memory for memory in readable if memory.content]
-    readable = remove_ended_sentences(readable, ended)
+    readable = remove_ended_sentences(readable, ended) or readable
     summary = _summarize_extractively(readable, stale, summarizer)
     episode = replace(
         stale.episode,

@@ -26,12 +26,12 @@ from mnemosyned.memory.exchange import (
     ExportedCompaction,
     ExportedEpisode,
     ExportedMemory,
+    ExportedRevision,
     ExportedSupersession,
     KeptVector,
     Outcome,
     Record,
     RestoreReport,
-    known_memory,
 )
 from mnemosyned.memory.injections import Injection
 from mnemosyned.memory.values import Action, Episode, Learning, MemoryFilter
@@ -47,10 +47,11 @@ from mnemosyned.storage.common.rows import (
     LEARNINGS,
     LOG,
     MOVED_TABLES,
+    REVISION_COLUMNS,
     exported_episode_from,
-    exported_fields_from,
-    exported_revision_from,
-    revision_row,
+    fields_from,
+    record_fields,
+    stored_values,
 )
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
@@ -229,7 +230,12 @@ class RestoreTransaction(ABC):
         def store(memory: ExportedMemory) -> Outcome:
             """Choose the place of a memory to insert; return the outcome."""
             if memory.id in known:
-                return known_memory(memory, known[memory.id])
+                content = known[memory.id]
+                # Pruned texts are empty; None is that of a summary.
+                is_same = content == memory.content or (
+                    content is not None and "" in (content, memory.content)
+                )
+                return False if is_same else OTHER_WORDS
             known[memory.id] = memory.content
             home = None
             if memory.episode and lacking[memory.episode] > 0:
@@ -326,13 +332,17 @@ def _known_summary(content: str | None) -> Outcome:
     return False if content is None else OTHER_WORDS
 
 
+_TIMES = ("valid_until", "superseded_at", "pruned_at", "held_until", "future_since")
+"""Times in tables beside a memory; the last two are of working memory."""
+
+
 def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> None:
     """Insert validity, holds (until when no cycle takes a memory), tags and revisions of restored memories."""
     for table, names, members in (
-        ("memory_state", ("valid_until", "superseded_at", "pruned_at"), memories),
+        ("memory_state", _TIMES[:3], memories),
         (
             "working_state",
-            ("held_until", "future_since"),
+            _TIMES[3:],
             [placed for placed in memories if placed.home is None],
         ),
     ):
@@ -348,7 +358,7 @@ def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> N
         if memory.tags:
             add_tags(session, seq, memory.tags)
         for revision in memory.revisions:
-            insert_revision(session, seq, revision_row(revision))
+            insert_revision(session, seq, stored_values(REVISION_COLUMNS, revision))
 
 
 _ROLLUPS = (
@@ -389,9 +399,8 @@ class ExportSnapshot(ABC):
     _working: ClassVar[str]
     """Formats the selection of the working memories that meet a condition `where`.
 
-    The columns are row number, text hash, five times (valid until, superseded, pruned, held until,
-    known to be in the future), those of `ROW_FIELDS`, the episode's id, two of exact values for
-    `_read_details`, and `TAGS_AND_REVISIONS`.
+    The columns are row number, text hash, `_TIMES`, those of `ROW_FIELDS`, the episode's id, two of exact
+    values for `_read_details`, and `TAGS_AND_REVISIONS`.
     """
     _archived: ClassVar[str]
     """Formats the selection of originals `m` that meet `where`, of `episodes` as a condition on `e`.
@@ -494,22 +503,18 @@ class ExportSnapshot(ABC):
     def _memories(self, statement: str) -> Iterator[ExportedMemory]:
         """Yield the memories that a statement selects, with tags, exact values and revisions."""
         for seq, content_hash, *row in self._stream(statement):
-            times = map(optional_instant, row[:5])
-            valid_until, superseded_at, pruned_at, held_until, future_since = times
             *values, episode, plain, secret, tags, revisions = row[5:]
+            times = map(optional_instant, row[:5])
+            fields = fields_from(values) | dict(zip(_TIMES, times, strict=True))
             yield ExportedMemory(
-                **exported_fields_from(values, content_hash),
+                **fields,
+                content_hash=None if fields["content"] else content_hash,
                 seq=seq,
                 tags=tuple(sorted(_decode_tags(tags or "[]"))),
                 episode=episode,
-                valid_until=valid_until,
-                superseded_at=superseded_at,
-                pruned_at=pruned_at,
-                held_until=held_until,
-                future_since=future_since,
                 details=tuple(self._read_details(plain, secret)),
                 revisions=tuple(
-                    exported_revision_from(revision[1:])
+                    ExportedRevision(**record_fields(REVISION_COLUMNS, revision[1:]))
                     for revision in sorted(_decode_revisions(revisions or "[]"))
                 ),
             )

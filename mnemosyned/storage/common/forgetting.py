@@ -37,7 +37,13 @@ from mnemosyned.storage.common.learnings import (
     mark_learned,
     remove_learnings,
 )
-from mnemosyned.storage.common.rows import ENDINGS, FORGOTTEN, stored_values
+from mnemosyned.storage.common.rows import (
+    ENDINGS,
+    FORGOTTEN,
+    REVISION_COLUMNS,
+    column_names,
+    stored_values,
+)
 from mnemosyned.storage.common.session import (
     ORIGINALS_BELOW,
     UNLESS_KNOWN,
@@ -86,7 +92,7 @@ def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> 
             copies[newer].supersedes.append(older)
     revisions = session.select(
         "revision",
-        "memory_seq, changed_at, content, content_hash, fields",
+        f"memory_seq, {REVISION_COLUMNS}",
         "ORDER BY memory_seq, seq",
         memory_seq=copies,
     )
@@ -230,7 +236,9 @@ def _insert_history(
 ) -> None:
     """Insert the revisions and links of a memory put back, and let its source be read again."""
     for revision in copy.revisions:
-        state.insert_revision(session, seq, revision)
+        columns = column_names(REVISION_COLUMNS)
+        row = dict(zip(columns, revision, strict=True))
+        state.insert_revision(session, seq, row)
     if memory.superseded_at:
         state.set_state(session, seq, "superseded_at", memory.superseded_at)
         newer = copy.superseded_by

@@ -20,7 +20,6 @@ from mnemosyned.memory.exchange import (
     ExportedCompaction,
     ExportedEpisode,
     ExportedMemory,
-    ExportedRevision,
     FollowedFolder,
     ForgottenCapture,
     ForgottenCopy,
@@ -157,12 +156,11 @@ _READ_FIELDS = [
 _OBJECT_COLUMNS = [field.column for field in ROW_FIELDS if field.kind is FieldKind.JSON]
 
 
-def fields_from(values: Row, names: Sequence[str] = ROW_NAMES) -> dict[str, Any]:
-    """Return the fields of a memory by name, from the stored values of the fields `names`."""
-    named = dict(zip(names, values, strict=True))
+def fields_from(values: Row) -> dict[str, Any]:
+    """Return the fields of a memory by name, from the stored values of `ROW_NAMES`."""
+    named = dict(zip(ROW_NAMES, values, strict=True))
     for name, read in _READ_FIELDS:
-        if name in named:
-            named[name] = read(named[name])
+        named[name] = read(named[name])
     return named
 
 
@@ -178,30 +176,12 @@ def column_values(
     return values
 
 
-def exported_fields_from(values: Row, content_hash: int | None) -> dict[str, Any]:
-    """Return an exported memory's fields from its columns, with `content_hash` only if it was pruned."""
-    fields = fields_from(values)
-    fields["content_hash"] = None if fields["content"] else content_hash
-    return fields
-
-
+REVISION_COLUMNS = "changed_at, content, content_hash, fields"
 RevisionRow = tuple[datetime, str | None, int, str]
 """Time of an edit, the text before it or None, the hash of that text, and the other fields as JSON.
 
 The text is None where it stayed or was dropped; the fields are those that changed, with earlier values.
 """
-
-
-def revision_row(revision: ExportedRevision) -> RevisionRow:
-    """Return the row of an exported revision."""
-    fields = msgspec.json.encode(revision.fields).decode()
-    return revision.changed_at, revision.content, revision.content_hash, fields
-
-
-def exported_revision_from(row: Row) -> ExportedRevision:
-    """Return an exported revision from a row of time, text, text hash and fields as JSON."""
-    columns = "changed_at, content, content_hash, fields"
-    return ExportedRevision(**record_fields(columns, row))
 
 
 def episode_from(row: Row, *, summary_of: tuple[str, ...] = ()) -> Episode:

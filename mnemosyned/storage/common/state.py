@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Literal
@@ -16,7 +16,6 @@ from mnemosyned.memory.periods import distinct_details
 from mnemosyned.memory.values import TAGS_MAX, Episode, MemoryRecord
 from mnemosyned.storage.common.rows import (
     EPISODE_COLUMNS,
-    RevisionRow,
     episode_from,
 )
 from mnemosyned.storage.common.session import UNLESS_KNOWN, CommonSession, replace_by
@@ -183,15 +182,11 @@ def set_state(
     session.insert("memory_state", conflict, memory_seq=seq, **{field: value})
 
 
-def insert_revision(session: CommonSession, seq: int, revision: RevisionRow) -> None:
-    """Insert the newest revision of the memory at row number `seq`."""
-    columns = ("changed_at", "content", "content_hash", "fields")
-    session.insert(
-        "revision",
-        seq=session.new_number(),
-        memory_seq=seq,
-        **dict(zip(columns, revision, strict=True)),
-    )
+def insert_revision(
+    session: CommonSession, seq: int, revision: Mapping[str, object]
+) -> None:
+    """Insert the newest revision of the memory at row number `seq`, by `REVISION_COLUMNS`."""
+    session.insert("revision", seq=session.new_number(), memory_seq=seq, **revision)
 
 
 def add_revision(
@@ -206,13 +201,16 @@ def add_revision(
 
     With `drop_history` save only the time of the edit, and erase the texts of earlier revisions.
     """
-    text, fields = edit.earlier_state(drop_history=drop_history)
+    text = edit.before.content
+    revision = {"changed_at": changed_at, "content_hash": content_hash(text)}
+    earlier: dict[str, object] = {"content": None, "fields": "{}"}
     if drop_history:
-        dropped = {"content": None, "fields": "{}"}
-        session.update("revision", dropped, memory_seq=seq)
-    before = msgspec.json.encode(fields).decode()
-    row = (changed_at, text, content_hash(edit.before.content), before)
-    insert_revision(session, seq, row)
+        session.update("revision", earlier, memory_seq=seq)
+    else:
+        fields = {name: getattr(edit.before, name) for name in edit.changed_fields}
+        earlier["fields"] = msgspec.json.encode(fields).decode()
+        earlier["content"] = text if text != edit.after.content else None
+    insert_revision(session, seq, revision | earlier)
     session.keep_newest("revision", "seq", "seq", REVISIONS_MAX, memory_seq=seq)
 
 

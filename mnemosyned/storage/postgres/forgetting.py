@@ -28,9 +28,16 @@ from mnemosyned.storage.common.forgetting import (
 from mnemosyned.storage.common.index_words import term_matcher
 from mnemosyned.storage.common.listing import tag_conditions
 from mnemosyned.storage.common.session import Row, reads
+from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.postgres import listing, memories, schema
 from mnemosyned.storage.postgres.pool import Pool, PostgresEngine
-from mnemosyned.storage.postgres.session import OF_IDS, PostgresSession, values_of
+from mnemosyned.storage.postgres.session import (
+    INSERT_FRESH,
+    OF_IDS,
+    PostgresSession,
+    memory_values,
+    values_of,
+)
 
 TABLES = (
     "memory", "fresh", "working_state", "episode", "placed", "consolidation_log",
@@ -391,5 +398,11 @@ class PostgresGrace(GraceStore):
         if seq is None:
             memories.insert_new(session, [memory])
             return memories.newest_number(session)
-        memories.insert_again(session, memory, seq)
+        session.note_rewording()
+        values = memories.values_by_column([memory_values(memory, session.owner)])
+        session.execute(memories.INSERT_MEMORIES, seq=[seq], **values)
+        session.execute(INSERT_FRESH, seq=[seq], created_at=values["created_at"])
+        characters = len(memory.content)
+        session.add_to_totals(Tier.WORKING, count=1, characters=characters)
+        insert_tags_and_validity(session, seq, memory)
         return seq

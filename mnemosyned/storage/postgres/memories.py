@@ -24,7 +24,6 @@ from mnemosyned.storage.common.sleep import SleepStore
 from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.session import (
-    INSERT_FRESH,
     OF_IDS,
     PostgresSession,
     Values,
@@ -185,17 +184,6 @@ def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> No
         if memory.tags or memory.valid_until:
             seq = newest_number(session) - count + 1 + place
             insert_tags_and_validity(session, seq, memory)
-
-
-def insert_again(session: PostgresSession, memory: MemoryRecord, seq: int) -> None:
-    """Insert a memory into working memory at the row number `seq` that it had before."""
-    session.note_rewording()
-    values = values_by_column([memory_values(memory, session.owner)])
-    session.execute(INSERT_MEMORIES, seq=[seq], **values)
-    session.execute(INSERT_FRESH, seq=[seq], created_at=values["created_at"])
-    characters = len(memory.content)
-    session.add_to_totals(Tier.WORKING, count=1, characters=characters)
-    insert_tags_and_validity(session, seq, memory)
 
 
 def newest_number(session: PostgresSession) -> int:
