@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from mnemosyned.storage.common.edits import ChangeStore
     from mnemosyned.storage.common.endings import EndingStore
     from mnemosyned.storage.common.exchange import ExchangeStore
-    from mnemosyned.storage.common.forgetting import DeletionStore, GraceStore
+    from mnemosyned.storage.common.forgetting import DeletionStore
     from mnemosyned.storage.common.injections import InjectionStore
     from mnemosyned.storage.common.learnings import LearningStore
     from mnemosyned.storage.common.listing import ListStore
     from mnemosyned.storage.common.records import CompactionStore, RecordStore
     from mnemosyned.storage.common.search import VectorStore
     from mnemosyned.storage.common.sleep import RollupStore, SleepStore
-    from mnemosyned.storage.common.undo import ActionStore, RetentionStore, UndoStore
+    from mnemosyned.storage.common.undo import RetentionStore, UndoStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ class MemoryStore(Protocol):
     rollups: RollupStore
     """Summaries of periods, and stale summaries."""
     deletion: DeletionStore
-    """Forgetting and purging."""
+    """Forgetting, the grace period, and purging."""
     changes: ChangeStore
     """Edits, tags and pins."""
     learnings: LearningStore
@@ -232,11 +232,7 @@ class MemoryStore(Protocol):
     retention: RetentionStore
     """Restoring and pruning."""
     undo: UndoStore
-    """Undo of consolidated episodes."""
-    actions: ActionStore
-    """Records of actions that can be undone."""
-    grace: GraceStore
-    """Forgotten memories in their grace period."""
+    """Records of actions that can be undone, and undo of consolidated episodes."""
     exchange: ExchangeStore
     """Export and exact import."""
     agents: surroundings.AgentStore

@@ -221,7 +221,7 @@ class ChangeService:
                     edits.append(self._make_edit(before, values)[0])
             return edits
 
-        ids = [step.memory for step in self.store.actions.steps(action)]
+        ids = [step.memory for step in self.store.undo.steps(action)]
         if dry_run:
             return len(make_edits(ids)), left, ""
         edition = self._edit_in_groups(

@@ -401,8 +401,8 @@ class RetentionService:
             before = shift(now, -ACTIONS_KEPT)
             if last is None or now >= shift(last, EXPIRY_EVERY):
                 self._actions_expired_at = now
-                if self.store.actions.are_expired(before):
-                    self.store.actions.expire(before)
+                if self.store.undo.are_expired(before):
+                    self.store.undo.expire(before)
         except errors.StorageFailed as error:
             log_failure("upkeep_put_off", error)
 
@@ -418,12 +418,12 @@ class RetentionService:
 
     def put_back(self, id: str) -> int:
         """Restore a forgotten memory, or all of a forget call; return how many. Raises `PartlyDone`."""
-        keys = self.store.grace.recoverable_keys([id])
+        keys = self.store.deletion.recoverable_keys([id])
 
         def put_back_chunk(chunk: Sequence[str]) -> int:
             """Restore the memories with these keys; return how many."""
             self._forgotten.withdraw(chunk)
-            returned = self.store.grace.put_back(chunk)
+            returned = self.store.deletion.put_back(chunk)
             if returned:
                 self.on_put_back([position for _, position in returned])
             return len(returned)
@@ -436,11 +436,13 @@ class RetentionService:
     def _finish(self, keys: Sequence[str]) -> int:
         """Delete recoverable memories for good, chunk by chunk; return how many. Raises `PartlyDone`."""
         report = "are forgotten for good"
-        return sum(run_in_chunks(keys, CHUNK, self.store.grace.finish, report=report))
+        return sum(
+            run_in_chunks(keys, CHUNK, self.store.deletion.finish, report=report)
+        )
 
     def _due_keys(self) -> list[str]:
         """Return the store's keys of memories whose grace period is over."""
-        return self.store.grace.recoverable_keys(before=self._clock.now())
+        return self.store.deletion.recoverable_keys(before=self._clock.now())
 
     def finish_due(self) -> int:
         """Delete for good all memories whose grace period is over; return how many."""
@@ -517,12 +519,12 @@ class RetentionService:
         the days, weeks and months above it, which many memories have in common, with the purge.
         """
         ids = names(request.id) if request.now else ()
-        kept = self.store.grace.recoverable_keys(ids) if ids else []
+        kept = self.store.deletion.recoverable_keys(ids) if ids else []
         try:
             selected = self._select_memories(request, kept)
         except errors.NotFound as error:
             for id in () if request.now else names(request.id):
-                if final_at := self.store.grace.recoverable_until(id):
+                if final_at := self.store.deletion.recoverable_until(id):
                     raise errors.NotFound(
                         f"{id} is forgotten already; until {final_at:%Y-%m-%d %H:%M} UTC `restore` "
                         "puts it back, and `forget` with `now` deletes it for good",
@@ -594,7 +596,7 @@ class RetentionService:
             ids = [
                 id
                 for id in asked
-                if id in stored or not self.store.grace.recoverable_keys([id])
+                if id in stored or not self.store.deletion.recoverable_keys([id])
             ]
             if not ids:
                 return SelectedMemories(ids=())

@@ -593,7 +593,7 @@ class MemoryService:
             clock=self.retention.doubt(),
             longest_write_ms=round(maintenance.longest_write_s() * 1_000, 3),
             purge_due=self.store.deletion.purge_due(),
-            recoverable=self.store.grace.recoverable(),
+            recoverable=self.store.deletion.recoverable(),
             agents=self.store.agents.activity(),
             injections=self.store.injections.totals(),
             watched=self.watcher.folders() if self.watcher else [],

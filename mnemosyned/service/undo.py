@@ -111,7 +111,7 @@ class UndoService:
             if memories or left or request.action != LAST_ACTION:
                 break
             # An undo that was interrupted has undone it: the action before it is the last one.
-            self.store.actions.delete(recorded.id)
+            self.store.undo.delete(recorded.id)
         if not memories:
             reasons = ", ".join(left) or "nothing of it is left"
             raise CannotUndo(
@@ -120,7 +120,7 @@ class UndoService:
                 field="action",
             )
         if not request.dry_run:
-            self.store.actions.delete(recorded.id)
+            self.store.undo.delete(recorded.id)
             log.info("action_undone", kind=recorded.kind.value, count=memories)
             described = replace(described, sample="")  # a token may lack the scope read
         return Undone(
@@ -137,9 +137,9 @@ class UndoService:
         """Return an action by its id, None without one, or the last. Raises `CannotUndo` without any."""
         since = shift(self.sleeper.cycle.clock.now(), -ACTIONS_KEPT)
         if id != LAST_ACTION:
-            return next(iter(self.store.actions.actions(since=since, id=id)), None)
+            return next(iter(self.store.undo.actions(since=since, id=id)), None)
         newest = [
-            *self.store.actions.actions(since=since),
+            *self.store.undo.actions(since=since),
             *self.store.undo.cycles(),
         ]
         if not newest:
@@ -153,7 +153,7 @@ class UndoService:
     def _list_actions(self) -> list[UndoableAction]:
         """Return the actions and sleep cycles that can be undone, the newest first."""
         now = self.sleeper.cycle.clock.now()
-        recorded = self.store.actions.actions(
+        recorded = self.store.undo.actions(
             since=shift(now, -ACTIONS_KEPT), limit=ACTIONS_LISTED_MAX
         )
         actions = [self._describe(action) for action in recorded]
@@ -168,10 +168,10 @@ class UndoService:
     def _describe(self, action: UndoableAction) -> UndoableAction:
         """Return an action with its end, and a sample of the memories, or for a forget their number."""
         if action.kind is ActionKind.FORGET:
-            keys = self.store.grace.recoverable_keys([action.id])
-            until = self.store.grace.recoverable_until(action.id)
+            keys = self.store.deletion.recoverable_keys([action.id])
+            until = self.store.deletion.recoverable_until(action.id)
             return replace(action, memories=len(keys), until=until)
-        steps = self.store.actions.steps(action.id, limit=1)
+        steps = self.store.undo.steps(action.id, limit=1)
         ids = [step.memory for step in steps]
         lines, _ = preview_lines(self.store, ids, after=None)
         sample = lines[0].snippet if lines else ""
@@ -179,7 +179,7 @@ class UndoService:
 
     def _undo_tags(self, action: UndoableAction, request: Undo) -> Outcome:
         """Remove the tags that an action added, or add the tags that an action removed."""
-        steps = self.store.actions.steps(action.id)
+        steps = self.store.undo.steps(action.id)
         removes = action.kind is ActionKind.TAG
         memories = self._read_memories(steps)
         by_tag: dict[str, list[str]] = {}
@@ -194,7 +194,7 @@ class UndoService:
 
     def _undo_pins(self, action: UndoableAction, request: Undo) -> Outcome:
         """Unpin the working memories that an action pinned, or pin the memories that an action unpinned."""
-        steps = self.store.actions.steps(action.id)
+        steps = self.store.undo.steps(action.id)
         was_pinned = action.kind is ActionKind.UNPIN
         memories = self._read_memories(steps)
         archived = [id for id, memory in memories.items() if memory.episode]
@@ -209,7 +209,7 @@ class UndoService:
 
     def _undo_forget(self, action: UndoableAction, request: Undo) -> Outcome:
         """Put back forgotten memories in the grace period. Raises `CannotUndo` after the grace period."""
-        keys = self.store.grace.recoverable_keys([action.id])
+        keys = self.store.deletion.recoverable_keys([action.id])
         if not keys:
             raise CannotUndo(
                 f"the forget of {action.at:%Y-%m-%d %H:%M} UTC was final, or its grace period is "
@@ -221,19 +221,19 @@ class UndoService:
             return len(keys), {}, ""
         self.retention.put_back(action.id)
         note = self.retention.rewrite_stale_or_log()
-        left = self.store.grace.recoverable_keys([action.id])
+        left = self.store.deletion.recoverable_keys([action.id])
         return len(keys) - len(left), {STORED_SINCE: left}, note
 
     def _undo_import(self, action: UndoableAction, request: Undo) -> Outcome:
         """Forget the memories that an import brought and that were not changed since."""
-        steps = self.store.actions.steps(action.id)
-        later = self.store.actions.changed_after(action.id)
+        steps = self.store.undo.steps(action.id)
+        later = self.store.undo.changed_after(action.id)
         ids = [step.memory for step in steps if step.seq not in later]
         left = {CHANGED_SINCE: [step.memory for step in steps if step.seq in later]}
         if request.dry_run or not ids:
             return len(ids), left, ""
         receipt = self.retention.forget_import(ids, action.id)
-        steps = self.store.actions.steps(action.id)
+        steps = self.store.undo.steps(action.id)
         note = receipt.reason
         if receipt.final_at:
             note = f"restore {receipt.call} puts them back until {receipt.final_at:%Y-%m-%d %H:%M} UTC"

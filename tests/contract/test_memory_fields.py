@@ -138,7 +138,7 @@ def test_every_field_is_put_back(store: MemoryStore, tmp_path: Path) -> None:
         with store.exchange.everything() as (_, records):
             target.exchange.restore(list(records))
         for each in (store, target):
-            each.grace.put_back([WHOLE.id])
+            each.deletion.put_back([WHOLE.id])
 
             assert get_memory(each, WHOLE.id) == WHOLE
 

@@ -180,7 +180,7 @@ def test_a_message_that_is_put_back_is_forgotten_no_more(store: MemoryStore) -> 
     store.deletion.forget([said.id], grace=Grace("call", NOON + timedelta(days=1)))
     assert remembered(store, source_id("a", 2), said.content) == (False, True)
 
-    store.grace.put_back([said.id])
+    store.deletion.put_back([said.id])
 
     assert store.agents.unknown([said.id]) == []
     assert remembered(store, source_id("a", 2), said.content) == (False, False)

@@ -215,7 +215,7 @@ def test_an_ending_that_was_undone_is_put_back_with_its_memories(
     ended.endings.undo("old")
     ended.deletion.forget(forgotten, grace=GRACE)
 
-    ended.grace.put_back(forgotten)
+    ended.deletion.put_back(forgotten)
 
     assert ended.endings.find(limit=10) == [replace(ENDING, undone=True)]
 
@@ -231,7 +231,7 @@ def test_an_ending_that_was_undone_is_moved_with_its_forgotten_memory(
         ended.exchange.everything() as (_, records),
     ):
         target.exchange.restore(list(records))
-        target.grace.put_back(["old", "new"])
+        target.deletion.put_back(["old", "new"])
 
         assert target.endings.find(limit=10) == [replace(ENDING, undone=True)]
 
@@ -259,7 +259,7 @@ def test_a_memory_put_back_is_not_learned_again(ended: MemoryStore) -> None:
     ended.deletion.forget(["new"], grace=GRACE)
     remember_batch(ended, replace(NEW, id="later", content="Use tabs."))
 
-    ended.grace.put_back(["new"])
+    ended.deletion.put_back(["new"])
 
     assert unlearned(ended) == ["later"]
 

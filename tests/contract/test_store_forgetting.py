@@ -154,11 +154,11 @@ def edit(store: MemoryStore, id: str, text: str, made: Action | None) -> None:
 
 
 def steps(store: MemoryStore, id: str) -> list[tuple[str, str]]:
-    return [(step.memory, step.tag) for step in store.actions.steps(id)]
+    return [(step.memory, step.tag) for step in store.undo.steps(id)]
 
 
 def listed(store: MemoryStore, id: str | None = None) -> list[UndoableAction]:
-    return store.actions.actions(since=NOON - ACTIONS_KEPT, id=id, limit=10)
+    return store.undo.actions(since=NOON - ACTIONS_KEPT, id=id, limit=10)
 
 
 def test_only_what_was_not_so_before_is_recorded(store: MemoryStore) -> None:
@@ -191,9 +191,9 @@ def test_edits_and_new_memories_are_recorded(store: MemoryStore) -> None:
 
     assert steps(store, "i") == [("1", ""), ("2", ""), ("3", "")]
     assert steps(store, "e") == [("2", "")]
-    (after,) = store.actions.changed_after("i")
-    assert {each.seq for each in store.actions.steps("e")} == {after}
-    assert store.actions.changed_after("e") == set()
+    (after,) = store.undo.changed_after("i")
+    assert {each.seq for each in store.undo.steps("e")} == {after}
+    assert store.undo.changed_after("e") == set()
 
 
 def test_nothing_is_left_of_an_action_that_was_deleted(store: MemoryStore) -> None:
@@ -201,7 +201,7 @@ def test_nothing_is_left_of_an_action_that_was_deleted(store: MemoryStore) -> No
     store.changes.tag(["1"], ["a"], action=action("t"))
     store.changes.tag(["1"], ["b"], action=action("u"))
 
-    store.actions.delete("t")
+    store.undo.delete("t")
 
     assert (steps(store, "t"), steps(store, "u")) == ([], [("1", "b")])
     assert listed(store, "t") == []
@@ -214,16 +214,16 @@ def test_old_actions_and_those_beyond_the_limit_expire(
     store.changes.tag(["1"], ["a"], action=action("old"))
     store.deletion.forget(["2"], action=action("young", ActionKind.FORGET, days=1))
     store.changes.tag(["1"], ["b"], action=action("new", days=2))
-    assert not store.actions.are_expired(NOON - timedelta(days=1))
+    assert not store.undo.are_expired(NOON - timedelta(days=1))
 
-    store.actions.expire(NOON)
+    store.undo.expire(NOON)
 
     assert [each.id for each in listed(store)] == ["new", "young"]
     assert steps(store, "old") == []
-    assert not store.actions.are_expired(NOON)
+    assert not store.undo.are_expired(NOON)
     monkeypatch.setattr(undo, "ACTIONS_MAX", 1)
-    assert store.actions.are_expired(NOON)
-    store.actions.expire(NOON)
+    assert store.undo.are_expired(NOON)
+    store.undo.expire(NOON)
     assert [each.id for each in listed(store)] == ["new"]
 
 
@@ -233,13 +233,13 @@ def test_forgotten_memories_leave_no_tag_behind(store: MemoryStore) -> None:
 
     store.deletion.forget(["1"])
     store.deletion.forget(["2"], grace=Grace("call", NOON))
-    back = store.grace.put_back(["2"])
+    back = store.deletion.put_back(["2"])
 
     assert [id for id, _ in back] == ["2"]
     assert steps(store, "t") == [("2", "a")]
 
     store.deletion.forget(["2"], grace=Grace("call", NOON))
-    store.grace.finish(["2"])
+    store.deletion.finish(["2"])
 
     (left,) = listed(store, "t")
     assert left.memories == 0
@@ -248,7 +248,7 @@ def test_forgotten_memories_leave_no_tag_behind(store: MemoryStore) -> None:
 def test_no_action_is_of_a_reused_number(store: MemoryStore) -> None:
     remember_batch(store, memory("1"))
     store.changes.tag(["1"], ["a"], action=action("t"))
-    (step,) = store.actions.steps("t")
+    (step,) = store.undo.steps("t")
     store.deletion.forget(["1"], grace=Grace("call", NOON))
 
     taker = ExportedMemory(

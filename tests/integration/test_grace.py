@@ -94,7 +94,7 @@ def test_once_the_time_is_over_it_is_gone_from_the_file(lab: Lab) -> None:
     lab.service.look_after_file()
 
     assert left_of(lab.store, WORD) == []
-    assert lab.store.grace.recoverable().memories == 0
+    assert lab.store.deletion.recoverable().memories == 0
     with pytest.raises(NotFound):
         lab.restore("m")
 
@@ -118,7 +118,7 @@ def test_a_preview_of_what_was_forgotten_before_leaves_it(lab: Lab) -> None:
     preview = lab.forget("m", now=True, dry_run=True)
 
     assert (preview.dry_run, preview.memories, preview.final_at) == (True, 1, None)
-    assert lab.store.grace.recoverable().memories == 1
+    assert lab.store.deletion.recoverable().memories == 1
     assert lab.restore("m").memories == 1
 
 
@@ -150,7 +150,7 @@ def test_what_many_forgot_is_worked_off_in_short_steps(
     for number in range(CHUNK + 20):
         lab.remember(f"ibex {number}", session="many")
     receipt = lab.forget(session="many")
-    grace = lab.store.grace
+    grace = lab.store.deletion
     sizes: list[int] = []
 
     def counted(work: Callable[[Sequence[str]], T]) -> Callable[[Sequence[str]], T]:
@@ -192,7 +192,7 @@ def test_learnings_forgotten_by_themselves_are_final_in_time(lab: Lab) -> None:
     lab.service.look_after_file()
 
     assert left_of(lab.store, f"{WORD}x") == []
-    assert lab.store.grace.recoverable().final_at is None
+    assert lab.store.deletion.recoverable().final_at is None
 
 
 def test_a_position_that_was_taken_meanwhile_is_left_to_its_owner(lab: Lab) -> None:

@@ -225,14 +225,14 @@ def test_a_memory_that_is_edited_while_its_import_is_undone_stays(
 ) -> None:
     bring(lab, "ab", "one")
     lab.clock.advance(minutes=1)
-    read = lab.store.actions.changed_after
+    read = lab.store.undo.changed_after
 
     def edit_after(id: str) -> set[int]:
         changed = read(id)
         lab.edit("m-a", text="mine now")
         return changed
 
-    monkeypatch.setattr(lab.store.actions, "changed_after", edit_after)
+    monkeypatch.setattr(lab.store.undo, "changed_after", edit_after)
     undone = lab.undo("one")
 
     assert (undone.memories, undone.left) == (1, {"changed since": ["m-a"]})
@@ -280,9 +280,9 @@ def test_what_is_listed_can_be_undone_until_then(lab: Lab) -> None:
         lab.undo()
     with pytest.raises(NotFound):
         lab.undo(action.id)
-    assert lab.store.actions.are_expired(lab.clock.now())
+    assert lab.store.undo.are_expired(lab.clock.now())
     lab.service.look_after_file()
-    assert not lab.store.actions.are_expired(lab.clock.now())
+    assert not lab.store.undo.are_expired(lab.clock.now())
 
 
 @each_case(
@@ -314,7 +314,7 @@ def test_an_undo_that_was_interrupted_blocks_no_earlier_action(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr(lab.store.actions, "delete", fail)
+        broken.setattr(lab.store.undo, "delete", fail)
         with pytest.raises(KeyboardInterrupt):
             lab.undo()
     undone = lab.undo()
@@ -347,7 +347,7 @@ def test_an_undo_leaves_out_what_is_forgotten_at_the_same_time(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab.do(Tag(["kettle", "pan"], tags=["x"]))
-    read = lab.store.actions.steps
+    read = lab.store.undo.steps
 
     def forget_after(id: str, *, limit: int = 1_000) -> list[ActionStep]:
         steps = read(id, limit=limit)
@@ -355,7 +355,7 @@ def test_an_undo_leaves_out_what_is_forgotten_at_the_same_time(
             lab.store.deletion.forget(["pan"])
         return steps
 
-    monkeypatch.setattr(lab.store.actions, "steps", forget_after)
+    monkeypatch.setattr(lab.store.undo, "steps", forget_after)
 
     assert lab.undo().memories == 1
     assert lab.memory("kettle").tags == ("tea",)

@@ -126,111 +126,6 @@ def _save_copies(
     )
 
 
-class GraceStore(StorePart):
-    """Puts forgotten memories back, or deletes them for good."""
-
-    @abstractmethod
-    def _insert(
-        self, session: EngineSession, memory: MemoryRecord, seq: int | None
-    ) -> int:
-        """Insert a memory with all its entries, at row number `seq` or a new one; return the number."""
-
-    @writes
-    def put_back(
-        self, session: CommonSession, keys: Sequence[str]
-    ) -> list[tuple[str, int]]:
-        """Restore forgotten records by key; return ids and row numbers of the restored memories.
-
-        Memories go to working memory. A memory stays forgotten if its id has been stored again
-        since. The action of a call is deleted with its last record.
-        """
-        keeper = LearningRows(session)
-        calls: set[str] = set()
-        returned: dict[int, MemoryRecord] = {}
-        undone: list[EndingRecord] = []
-        for key in keys:
-            found = FORGOTTEN.find(session, "AND id = %(key)s", key=key)
-            if not found or (found[0].data.memory and session.position_of(key)):
-                continue
-            copy = found[0].data
-            if copy.memory:
-                memory = msgspec.convert(copy.memory, MemoryRecord)
-                seq = None if session.memories_at([copy.seq]) else copy.seq
-                seq = self._insert(session, memory, seq)
-                returned[seq] = memory
-                _insert_history(session, seq, memory, copy)
-            for learning in copy.learnings:
-                keeper.keep(learning)
-            undone += copy.undone
-            calls.add(found[0].call)
-            session.delete("forgotten", id=key)
-        for seq, memory in returned.items():
-            if memory.superseded_at and session.successor_of(seq) is None:
-                # What superseded it is gone: it holds again.
-                session.update("memory_state", {"superseded_at": None}, memory_seq=seq)
-        for ending in undone:
-            restore_ending(session, ending)
-        delete_actions(
-            session,
-            "id = ANY(%(calls)s::text[]) AND NOT EXISTS (SELECT 1 FROM forgotten AS f "
-            "WHERE f.owner = %(owner)s AND f.call = undo_action.id)",
-            calls=list(calls),
-        )
-        mark_learned(session, returned)
-        return [(memory.id, seq) for seq, memory in returned.items()]
-
-    @reads
-    def recoverable_keys(
-        self,
-        session: CommonSession,
-        ids: Sequence[str] = (),
-        *,
-        before: datetime | None = None,
-    ) -> list[str]:
-        """Return the keys of forgotten records by ids of memories or calls, or if final by `before`."""
-        return session.column(
-            "SELECT id FROM forgotten WHERE owner = %(owner)s "
-            "AND (id = ANY(%(ids)s::text[]) OR call = ANY(%(ids)s::text[]) "
-            "OR final_at <= %(before)s::timestamptz) ORDER BY id",
-            ids=list(ids),
-            before=before,
-        )
-
-    @writes
-    def finish(self, session: CommonSession, keys: Sequence[str]) -> int:
-        """Delete forgotten records for good by their keys, and return how many were deleted."""
-        found = FORGOTTEN.find(
-            session, "AND id = ANY(%(keys)s::text[])", keys=list(keys)
-        )
-        seqs = [record.data.seq for record in found]
-        session.delete("undo_step", memory_seq=seqs)
-        deleted = session.delete("forgotten", id=keys).rowcount
-        if deleted:
-            state.request_purge(session)
-        return deleted
-
-    @reads
-    def recoverable(self, session: CommonSession) -> Recoverable:
-        """Return the number of recoverable memories, and the first end of a grace period."""
-        row = session.execute(
-            "SELECT count(*) FILTER (WHERE id NOT LIKE %(learning)s), min(final_at) "
-            "FROM forgotten WHERE owner = %(owner)s",
-            learning=f"{LEARNING}:%",
-        ).fetchone()
-        count, final_at = row or (0, None)
-        return Recoverable(count, optional_instant(final_at))
-
-    @reads
-    def recoverable_until(self, session: CommonSession, id: str) -> datetime | None:
-        """Return the end of the grace period of a forgotten memory or call, by id; None without."""
-        final_at = session.scalar(
-            "SELECT min(final_at) FROM forgotten "
-            "WHERE owner = %(owner)s AND (id = %(id)s OR call = %(id)s)",
-            id=id,
-        )
-        return optional_instant(final_at)
-
-
 def _insert_history(
     session: CommonSession, seq: int, memory: MemoryRecord, copy: ForgottenCopy
 ) -> None:
@@ -303,7 +198,7 @@ class FoundMemory(NamedTuple):
 
 
 class DeletionStore(StorePart):
-    """Deletes memories and learnings for good."""
+    """Deletes memories and learnings, puts those in their grace period back, and purges their words."""
 
     _unless_named: str
     """Ends a selection of names `n.name`: without those that a memory or summary has in a column."""
@@ -315,6 +210,12 @@ class DeletionStore(StorePart):
     @abstractmethod
     def _delete(self, session: EngineSession, found: Sequence[FoundMemory]) -> None:
         """Delete memories with all rows about the memories; the secrets stay marked in other originals."""
+
+    @abstractmethod
+    def _insert(
+        self, session: EngineSession, memory: MemoryRecord, seq: int | None
+    ) -> int:
+        """Insert a memory with all its entries, at row number `seq` or a new one; return the number."""
 
     @abstractmethod
     def select(self, choice: ForgetFilter) -> list[str]:
@@ -493,6 +394,105 @@ class DeletionStore(StorePart):
         if removal.learnings and not grace:
             state.request_purge(session)
         return removal
+
+    # ---------------------------------------------------------- grace period
+
+    @writes
+    def put_back(
+        self, session: CommonSession, keys: Sequence[str]
+    ) -> list[tuple[str, int]]:
+        """Restore forgotten records by key; return ids and row numbers of the restored memories.
+
+        Memories go to working memory. A memory stays forgotten if its id has been stored again
+        since. The action of a call is deleted with its last record.
+        """
+        keeper = LearningRows(session)
+        calls: set[str] = set()
+        returned: dict[int, MemoryRecord] = {}
+        undone: list[EndingRecord] = []
+        for key in keys:
+            found = FORGOTTEN.find(session, "AND id = %(key)s", key=key)
+            if not found or (found[0].data.memory and session.position_of(key)):
+                continue
+            copy = found[0].data
+            if copy.memory:
+                memory = msgspec.convert(copy.memory, MemoryRecord)
+                seq = None if session.memories_at([copy.seq]) else copy.seq
+                seq = self._insert(session, memory, seq)
+                returned[seq] = memory
+                _insert_history(session, seq, memory, copy)
+            for learning in copy.learnings:
+                keeper.keep(learning)
+            undone += copy.undone
+            calls.add(found[0].call)
+            session.delete("forgotten", id=key)
+        for seq, memory in returned.items():
+            if memory.superseded_at and session.successor_of(seq) is None:
+                # What superseded it is gone: it holds again.
+                session.update("memory_state", {"superseded_at": None}, memory_seq=seq)
+        for ending in undone:
+            restore_ending(session, ending)
+        delete_actions(
+            session,
+            "id = ANY(%(calls)s::text[]) AND NOT EXISTS (SELECT 1 FROM forgotten AS f "
+            "WHERE f.owner = %(owner)s AND f.call = undo_action.id)",
+            calls=list(calls),
+        )
+        mark_learned(session, returned)
+        return [(memory.id, seq) for seq, memory in returned.items()]
+
+    @reads
+    def recoverable_keys(
+        self,
+        session: CommonSession,
+        ids: Sequence[str] = (),
+        *,
+        before: datetime | None = None,
+    ) -> list[str]:
+        """Return the keys of forgotten records by ids of memories or calls, or if final by `before`."""
+        return session.column(
+            "SELECT id FROM forgotten WHERE owner = %(owner)s "
+            "AND (id = ANY(%(ids)s::text[]) OR call = ANY(%(ids)s::text[]) "
+            "OR final_at <= %(before)s::timestamptz) ORDER BY id",
+            ids=list(ids),
+            before=before,
+        )
+
+    @writes
+    def finish(self, session: CommonSession, keys: Sequence[str]) -> int:
+        """Delete forgotten records for good by their keys, and return how many were deleted."""
+        found = FORGOTTEN.find(
+            session, "AND id = ANY(%(keys)s::text[])", keys=list(keys)
+        )
+        seqs = [record.data.seq for record in found]
+        session.delete("undo_step", memory_seq=seqs)
+        deleted = session.delete("forgotten", id=keys).rowcount
+        if deleted:
+            state.request_purge(session)
+        return deleted
+
+    @reads
+    def recoverable(self, session: CommonSession) -> Recoverable:
+        """Return the number of recoverable memories, and the first end of a grace period."""
+        row = session.execute(
+            "SELECT count(*) FILTER (WHERE id NOT LIKE %(learning)s), min(final_at) "
+            "FROM forgotten WHERE owner = %(owner)s",
+            learning=f"{LEARNING}:%",
+        ).fetchone()
+        count, final_at = row or (0, None)
+        return Recoverable(count, optional_instant(final_at))
+
+    @reads
+    def recoverable_until(self, session: CommonSession, id: str) -> datetime | None:
+        """Return the end of the grace period of a forgotten memory or call, by id; None without."""
+        final_at = session.scalar(
+            "SELECT min(final_at) FROM forgotten "
+            "WHERE owner = %(owner)s AND (id = %(id)s OR call = %(id)s)",
+            id=id,
+        )
+        return optional_instant(final_at)
+
+    # ----------------------------------------------------------------- purge
 
     @reads
     def orphaned_log_names(self, session: CommonSession) -> tuple[list[str], list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import Enum
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -177,7 +177,6 @@ def column_values(
 
 
 REVISION_COLUMNS = "changed_at, content, content_hash, fields"
-RevisionRow = tuple[datetime, str | None, int, str]
 """Time of an edit, the text before it or None, the hash of that text, and the other fields as JSON.
 
 The text is None where it stayed or was dropped; the fields are those that changed, with earlier values.

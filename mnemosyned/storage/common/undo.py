@@ -102,85 +102,6 @@ def changed_after(session: CommonSession, id: str) -> set[int]:
     )
 
 
-class ActionStore(StorePart):
-    """Recorded actions, and the memories that each one changed."""
-
-    @reads
-    def actions(
-        self,
-        session: CommonSession,
-        *,
-        since: datetime,
-        id: str | None = None,
-        limit: int = 1,
-    ) -> list[UndoableAction]:
-        """Return the actions since a time, the newest first, or the one with an id."""
-        rows = session.execute(
-            "SELECT a.id, a.kind, a.created_at, (SELECT count(DISTINCT s.memory_seq) "
-            "FROM undo_step AS s WHERE s.owner = %(owner)s AND s.action = a.seq) "
-            "FROM undo_action AS a WHERE a.owner = %(owner)s "
-            "AND (%(id)s::text IS NULL OR a.id = %(id)s::text) "
-            "AND a.created_at > %(since)s::timestamptz ORDER BY a.seq DESC LIMIT %(limit)s",
-            id=id,
-            since=since,
-            limit=limit,
-        )
-        return [
-            UndoableAction(
-                id=action, kind=ActionKind(kind), at=instant(moment), memories=count
-            )
-            for action, kind, moment, count in rows
-        ]
-
-    @reads
-    def steps(
-        self, session: CommonSession, id: str, *, limit: int = STEPS_MAX
-    ) -> list[ActionStep]:
-        """Return the memories that an action changed and that still exist; read `limit` at most."""
-        steps = session.execute(
-            "SELECT s.memory_seq, s.tag FROM undo_action AS a JOIN undo_step AS s "
-            "ON s.owner = a.owner AND s.action = a.seq WHERE a.owner = %(owner)s "
-            "AND a.id = %(id)s ORDER BY s.memory_seq LIMIT %(limit)s",
-            id=id,
-            limit=limit,
-        ).fetchall()
-        found: list[ActionStep] = []
-        for start in range(0, len(steps), STEPS_READ):
-            chunk = steps[start : start + STEPS_READ]
-            memories = session.memories_at({seq for seq, _ in chunk})
-            found += [
-                ActionStep(seq, memories[seq].id, tag)
-                for seq, tag in chunk
-                if seq in memories
-            ]
-        return found
-
-    @reads
-    def changed_after(self, session: CommonSession, id: str) -> set[int]:
-        """Return the row numbers of the memories of an action that later actions changed."""
-        return changed_after(session, id)
-
-    @writes
-    def delete(self, session: CommonSession, id: str) -> None:
-        """Delete the record of an action that was undone."""
-        delete_actions(session, "id = %(id)s", id=id)
-
-    @reads
-    def are_expired(self, session: CommonSession, before: datetime) -> bool:
-        """Return whether an action is of `before` or earlier, or one of more than `ACTIONS_MAX`."""
-        found = session.scalar(
-            f"SELECT 1 FROM undo_action WHERE owner = %(owner)s AND {_EXPIRED} LIMIT 1",
-            before=before,
-            most=ACTIONS_MAX,
-        )
-        return found is not None
-
-    @writes
-    def expire(self, session: CommonSession, before: datetime) -> None:
-        """Delete the actions of `before` or earlier, and all but the newest `ACTIONS_MAX`."""
-        delete_actions(session, _EXPIRED, before=before, most=ACTIONS_MAX)
-
-
 EPISODES_READ = 100
 """Episodes whose originals are read in one statement."""
 
@@ -307,7 +228,82 @@ def _read_unpruned(
 
 
 class UndoStore(StorePart):
-    """Takes consolidated episodes apart again."""
+    """Recorded actions with the memories that each one changed; takes consolidated episodes apart again."""
+
+    @reads
+    def actions(
+        self,
+        session: CommonSession,
+        *,
+        since: datetime,
+        id: str | None = None,
+        limit: int = 1,
+    ) -> list[UndoableAction]:
+        """Return the actions since a time, the newest first, or the one with an id."""
+        rows = session.execute(
+            "SELECT a.id, a.kind, a.created_at, (SELECT count(DISTINCT s.memory_seq) "
+            "FROM undo_step AS s WHERE s.owner = %(owner)s AND s.action = a.seq) "
+            "FROM undo_action AS a WHERE a.owner = %(owner)s "
+            "AND (%(id)s::text IS NULL OR a.id = %(id)s::text) "
+            "AND a.created_at > %(since)s::timestamptz ORDER BY a.seq DESC LIMIT %(limit)s",
+            id=id,
+            since=since,
+            limit=limit,
+        )
+        return [
+            UndoableAction(
+                id=action, kind=ActionKind(kind), at=instant(moment), memories=count
+            )
+            for action, kind, moment, count in rows
+        ]
+
+    @reads
+    def steps(
+        self, session: CommonSession, id: str, *, limit: int = STEPS_MAX
+    ) -> list[ActionStep]:
+        """Return the memories that an action changed and that still exist; read `limit` at most."""
+        steps = session.execute(
+            "SELECT s.memory_seq, s.tag FROM undo_action AS a JOIN undo_step AS s "
+            "ON s.owner = a.owner AND s.action = a.seq WHERE a.owner = %(owner)s "
+            "AND a.id = %(id)s ORDER BY s.memory_seq LIMIT %(limit)s",
+            id=id,
+            limit=limit,
+        ).fetchall()
+        found: list[ActionStep] = []
+        for start in range(0, len(steps), STEPS_READ):
+            chunk = steps[start : start + STEPS_READ]
+            memories = session.memories_at({seq for seq, _ in chunk})
+            found += [
+                ActionStep(seq, memories[seq].id, tag)
+                for seq, tag in chunk
+                if seq in memories
+            ]
+        return found
+
+    @reads
+    def changed_after(self, session: CommonSession, id: str) -> set[int]:
+        """Return the row numbers of the memories of an action that later actions changed."""
+        return changed_after(session, id)
+
+    @writes
+    def delete(self, session: CommonSession, id: str) -> None:
+        """Delete the record of an action that was undone."""
+        delete_actions(session, "id = %(id)s", id=id)
+
+    @reads
+    def are_expired(self, session: CommonSession, before: datetime) -> bool:
+        """Return whether an action is of `before` or earlier, or one of more than `ACTIONS_MAX`."""
+        found = session.scalar(
+            f"SELECT 1 FROM undo_action WHERE owner = %(owner)s AND {_EXPIRED} LIMIT 1",
+            before=before,
+            most=ACTIONS_MAX,
+        )
+        return found is not None
+
+    @writes
+    def expire(self, session: CommonSession, before: datetime) -> None:
+        """Delete the actions of `before` or earlier, and all but the newest `ACTIONS_MAX`."""
+        delete_actions(session, _EXPIRED, before=before, most=ACTIONS_MAX)
 
     @reads
     def preview(

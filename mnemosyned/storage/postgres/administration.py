@@ -33,6 +33,7 @@ from mnemosyned.memory.engine_ports import (
     owner_of,
 )
 from mnemosyned.storage.common.rows import column_names
+from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres import forgetting, roles
 from mnemosyned.storage.postgres.pool import Pool
 from mnemosyned.storage.postgres.session import PostgresSession
@@ -138,6 +139,11 @@ class AdministeredOwners:
             yield session
             session.execute("COMMIT")
 
+    def _call(self, function: str, *values: object) -> list[Row]:
+        """Call a function of the schema in a transaction of administration; return its rows."""
+        with self._administering() as session:
+            return session.call(function, *values).fetchall()
+
     def _prove(self, session: PostgresSession) -> None:
         """Name the token of the administrator to the database, until the transaction ends."""
         session.execute(
@@ -149,9 +155,8 @@ class AdministeredOwners:
         """Add an owner, or a group; return it. Raises `InvalidRequest` for a taken or malformed name."""
         check_name(name, field="name")
         self._prepare()
-        with self._administering() as session:
-            added = session.call("add_owners", [name], is_group)
-            ((number, _, _, created_at, is_new),) = added
+        added = self._call("add_owners", [name], is_group)
+        ((number, _, _, created_at, is_new),) = added
         if not is_new:
             raise _name_taken(name, field="name")
         self.on_change("owner_add", number, ())
@@ -201,10 +206,7 @@ class AdministeredOwners:
         number = self._number_besides_local(name, "revoke its tokens, if need be")
         if new_name:
             check_name(new_name, field="new_name")
-        with self._administering() as session:
-            changed = session.call("change_owner", number, new_name, suspended)
-            is_changed = changed.fetchone() is not None
-        if not is_changed:
+        if not self._call("change_owner", number, new_name, suspended):
             raise _name_taken(new_name or name, field="new_name")
         if new_name:
             self.on_change("owner_rename", number, [new_name])
@@ -221,8 +223,7 @@ class AdministeredOwners:
         """
         number = self._number_besides_local(name, "use `mnem forget` there")
         self.on_change("owner_remove", number, ())
-        with self._administering() as session:
-            session.call("drop_owner", number, True)  # noqa: FBT003 its tokens alone
+        self._call("drop_owner", number, True)  # noqa: FBT003 its tokens alone
         with self._pool.writing(number) as session:
             owns_tables, _ = roles.table_owner(session)
             counts = session.execute(
@@ -371,8 +372,7 @@ class AdministeredOwners:
     def revoke(self, owner: str, token: str) -> int:
         """Revoke an owner's valid tokens with this id or name; return how many. Raises `NotFound`."""
         number = self.number(owner)
-        with self._administering() as session:
-            ids = [id for (id,) in session.call("end_tokens", number, token, None)]
+        ids = [id for (id,) in self._call("end_tokens", number, token, None)]
         if not ids:
             raise NotFound(f"no valid token is called {token!r}", field="token")
         self.on_change("token_revoke", number, ids)
@@ -392,36 +392,33 @@ class AdministeredOwners:
             )
         number = self.number(group, is_group=True)
         own, given = self.number(member, is_group=False), tuple(map(Scope, scopes))
-        with self._administering() as session:
-            scope_names = [each.value for each in given]
-            joined = session.call("join_group", number, own, scope_names)
-            (joined_at,) = joined.fetchone() or (None,)
+        scope_names = [each.value for each in given]
+        joined = self._call("join_group", number, own, scope_names)
+        (joined_at,) = joined[0] if joined else (None,)
         self.on_change("group_join", number, [str(own), member, *given])
         return Membership(group=group, member=member, scopes=given, joined_at=joined_at)
 
     def leave(self, group: str, member: str) -> None:
         """End an owner's membership of a group. Raises `NotFound`."""
         number, own = self.number(group, is_group=True), self.number(member)
-        with self._administering() as session:
-            ended = session.call("leave_group", number, own).fetchone()
-        if ended is None:
+        if not self._call("leave_group", number, own):
             raise NotFound(f"{member} is no member of {group}", field="member")
         self.on_change("group_leave", number, [str(own), member])
 
     def memberships(self, group: str | None = None) -> Sequence[Membership]:
         """Return the members of a group, or of all, sorted by group and member. Raises `NotFound`."""
         number = self.number(group, is_group=True) if group else None
-        with self._administering() as session:
-            rows = session.call("list_members", number, OWNERS_LISTED_MAX)
-            return [
-                Membership(
-                    group=of,
-                    member=member,
-                    scopes=tuple(map(Scope, scopes)),
-                    joined_at=joined_at,
-                )
-                for of, member, scopes, joined_at in rows
-            ]
+        return [
+            Membership(
+                group=of,
+                member=member,
+                scopes=tuple(map(Scope, scopes)),
+                joined_at=joined_at,
+            )
+            for of, member, scopes, joined_at in self._call(
+                "list_members", number, OWNERS_LISTED_MAX
+            )
+        ]
 
     def number(self, name: str, *, is_group: bool | None = None) -> int:
         """Return an owner's number by name, if given only of a group or of none. Raises `NotFound`."""
@@ -429,15 +426,14 @@ class AdministeredOwners:
 
     def _find(self, name: str, *, is_group: bool | None = None) -> tuple[int, bool]:
         """Return the number of an owner and whether it is a group; as `number` otherwise."""
-        with self._administering() as session:
-            row = session.call("find_owner", name).fetchone()
-        if row is None or is_group not in (None, row[1]):
+        found = self._call("find_owner", name)
+        if not found or is_group not in (None, found[0][1]):
             kind = "group" if is_group else "owner"
             raise NotFound(
                 f"there is no {kind} {name!r}; `mnem owner list` shows all",
                 field="owner",
             )
-        return row[0], row[1]
+        return found[0][0], found[0][1]
 
     def _number_besides_local(self, name: str, advice: str) -> int:
         """Return an owner's number. Raises `NotFound`, and `InvalidRequest` for the local memory."""

@@ -22,7 +22,6 @@ from mnemosyned.memory.values import NAMING_FIELDS, MemoryRecord, Tier, column_l
 from mnemosyned.storage.common.forgetting import (
     DeletionStore,
     FoundMemory,
-    GraceStore,
     chosen_conditions,
 )
 from mnemosyned.storage.common.index_words import term_matcher
@@ -373,25 +372,6 @@ class PostgresDeletion(DeletionStore):
             ]
             session.add_to_totals(tier, count=-len(sizes), characters=-sum(sizes))
 
-    def purge_deleted(self) -> bool:
-        pool, owner = self._engine.pool, self._engine.owner
-        with self._engine.reading() as session:
-            newest = session.scalar(DUE)
-        if newest is None:
-            return True
-        if not purge_tables(pool, TABLES):
-            return False
-        with pool.writing(owner, durable=False) as session:
-            session.execute(PURGED, newest=newest)
-        return True
-
-    def beyond_purge(self) -> tuple[str, ...]:
-        return BEYOND
-
-
-class PostgresGrace(GraceStore):
-    """The `GraceStore` of one owner in PostgreSQL."""
-
     def _insert(
         self, session: PostgresSession, memory: MemoryRecord, seq: int | None
     ) -> int:
@@ -406,3 +386,18 @@ class PostgresGrace(GraceStore):
         session.add_to_totals(Tier.WORKING, count=1, characters=characters)
         insert_tags_and_validity(session, seq, memory)
         return seq
+
+    def purge_deleted(self) -> bool:
+        pool, owner = self._engine.pool, self._engine.owner
+        with self._engine.reading() as session:
+            newest = session.scalar(DUE)
+        if newest is None:
+            return True
+        if not purge_tables(pool, TABLES):
+            return False
+        with pool.writing(owner, durable=False) as session:
+            session.execute(PURGED, newest=newest)
+        return True
+
+    def beyond_purge(self) -> tuple[str, ...]:
+        return BEYOND

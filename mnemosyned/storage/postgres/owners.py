@@ -53,6 +53,11 @@ class PostgresOwners(administration.AdministeredOwners):
         self._uses: Counter[tuple[int, str]] = Counter()
         self._saved_at = time.monotonic()
 
+    def _ask(self, function: str, *values: object) -> list[Row]:
+        """Call a function of the schema that needs no right to administer; return its rows."""
+        with self._pool.outside_transactions(administration.ALL) as session:
+            return session.call(function, *values).fetchall()
+
     def redeem(
         self, code: str, token_name: str, *, most: timedelta | None = None
     ) -> engine_ports.Enrolment | None:
@@ -68,14 +73,11 @@ class PostgresOwners(administration.AdministeredOwners):
         number, characters = read
         secret, key = administration.make_secret(number)
         old, new = (number, engine_ports.hash_secret(characters)), (key.digest, key.id)
-        with self._pool.outside_transactions(administration.ALL) as session:
-            row = session.call(
-                "redeem_invitation", *old, *new, token_name, most
-            ).fetchone()
-        if row is None:
+        rows = self._ask("redeem_invitation", *old, *new, token_name, most)
+        if not rows:
             return None
         self.on_change("login", number, [key.id])
-        return _enrolment_from(secret, row)
+        return _enrolment_from(secret, rows[0])
 
     def renew(
         self, secret: str, *, usual: timedelta, most: timedelta | None = None
@@ -91,14 +93,11 @@ class PostgresOwners(administration.AdministeredOwners):
             return None
         successor, key = administration.make_secret(number)
         old, new = (number, engine_ports.hash_secret(secret)), (key.digest, key.id)
-        with self._pool.outside_transactions(administration.ALL) as session:
-            row = session.call(
-                "renew_token", *old, *new, usual, most, RENEWED_FOR
-            ).fetchone()
-        if row is None:
+        rows = self._ask("renew_token", *old, *new, usual, most, RENEWED_FOR)
+        if not rows:
             return None
-        self.on_change("token_renew", number, [row[4], key.id])
-        return _enrolment_from(successor, row)
+        self.on_change("token_renew", number, [rows[0][4], key.id])
+        return _enrolment_from(successor, rows[0])
 
     def note_use(self, owner: int, token: str) -> None:
         """Count a request with a token of an owner, by its id, to be saved later by `save_uses`."""
@@ -115,9 +114,8 @@ class PostgresOwners(administration.AdministeredOwners):
                 return
             uses, self._uses, self._saved_at = self._uses, Counter(), moment
         try:
-            with self._pool.outside_transactions(administration.ALL) as session:
-                owners, ids = map(list, zip(*uses, strict=True))
-                session.call("note_token_uses", owners, ids, list(uses.values()))
+            owners, ids = map(list, zip(*uses, strict=True))
+            self._ask("note_token_uses", owners, ids, list(uses.values()))
         except StorageFailed as error:
             log.warning("token_uses_not_saved", reason=error.reason)
 
@@ -137,11 +135,8 @@ class PostgresOwners(administration.AdministeredOwners):
         good. With `archived`, it is also an archive whose text may be pruned.
         """
         ends = [closed[level] for level in Level if level]
-        with self._pool.outside_transactions(administration.ALL) as session:
-            rows = session.call(
-                "owners_with_work", archived, before, *ends, after, limit
-            )
-            return [number for (number,) in rows]
+        rows = self._ask("owners_with_work", archived, before, *ends, after, limit)
+        return [number for (number,) in rows]
 
     def keep_claims_open(self) -> AbstractContextManager[None]:
         """Keep the connection of claims to consolidate open while the block runs."""
@@ -155,9 +150,8 @@ class PostgresOwners(administration.AdministeredOwners):
         `identity` is the model's fingerprint. Owners whose memories another daemon has claimed are
         left out.
         """
-        with self._pool.outside_transactions(administration.ALL) as session:
-            rows = session.call("owners_lacking_vectors", identity, after, limit)
-            return [number for (number,) in rows]
+        rows = self._ask("owners_lacking_vectors", identity, after, limit)
+        return [number for (number,) in rows]
 
     def holder(self, secret: str) -> engine_ports.TokenHolder | None:
         """Return the owner and scopes of the token with this secret; None if it is not valid.
@@ -210,9 +204,9 @@ class PostgresOwners(administration.AdministeredOwners):
 
     def figures(self, *, before: datetime, identity: str) -> engine_ports.OwnerFigures:
         """Return totals of all owners; memories created before `before` are due for consolidation."""
-        with self._pool.outside_transactions(administration.ALL) as session:
-            row = session.call("owner_figures", before, identity)
-            owners, working, archive, episodic, *others = row.fetchone() or ()
+        ((owners, working, archive, episodic, *others),) = self._ask(
+            "owner_figures", before, identity
+        )
         memories = {"working": working, "archive": archive, "episodic": episodic}
         return engine_ports.OwnerFigures(owners, memories, *others)
 

@@ -24,7 +24,7 @@ from mnemosyned.storage.common.records import CompactionStore, tier_totals
 from mnemosyned.storage.common.session import Row, StorePart, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, WatchStore
-from mnemosyned.storage.common.undo import ActionStore, RetentionStore, UndoStore
+from mnemosyned.storage.common.undo import RetentionStore, UndoStore
 from mnemosyned.storage.postgres import forgetting, health, memories, roles, schema
 from mnemosyned.storage.postgres.connections import (
     connected_apart,
@@ -139,8 +139,6 @@ class PostgresStore(MemoryStore):
         self.rollups = RollupStore(engine)
         self.retention = RetentionStore(engine)
         self.undo = UndoStore(engine)
-        self.actions = ActionStore(engine)
-        self.grace = forgetting.PostgresGrace(engine)
         self.exchange = ExchangeStore(engine, PostgresExporting, PostgresRestoring)
         self.agents = AgentStore(engine)
         self.endings = EndingStore(engine)

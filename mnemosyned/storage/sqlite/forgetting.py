@@ -16,7 +16,6 @@ from mnemosyned.memory.values import NAMING_FIELDS, MemoryRecord
 from mnemosyned.storage.common.forgetting import (
     DeletionStore,
     FoundMemory,
-    GraceStore,
     chosen_conditions,
 )
 from mnemosyned.storage.common.listing import join_conditions, tag_conditions
@@ -129,6 +128,15 @@ class SqliteDeletion(DeletionStore):
         for seq, content, role in indexed:
             fulltext.unindex_memory(session, seq, content, role)
 
+    def _insert(
+        self, session: SqliteSession, memory: MemoryRecord, seq: int | None
+    ) -> int:
+        inserted = session.execute(INSERT_NUMBERED, (seq, *memory_row(memory)))
+        number = cast("int", inserted.lastrowid)
+        insert_tags_and_validity(session, number, memory)
+        fulltext.index_memories(session, [(number, memory.content, memory.role)])
+        return number
+
     def purge_deleted(self) -> bool:
         # No write waits for the disk: a purge that a power failure undoes is run again.
         with self._purging:
@@ -178,16 +186,3 @@ class SqliteDeletion(DeletionStore):
                     return True
             time.sleep(CHECKPOINT_PAUSE_S)
         return False
-
-
-class SqliteGrace(GraceStore):
-    """The `GraceStore` on one SQLite file."""
-
-    def _insert(
-        self, session: SqliteSession, memory: MemoryRecord, seq: int | None
-    ) -> int:
-        inserted = session.execute(INSERT_NUMBERED, (seq, *memory_row(memory)))
-        number = cast("int", inserted.lastrowid)
-        insert_tags_and_validity(session, number, memory)
-        fulltext.index_memories(session, [(number, memory.content, memory.role)])
-        return number

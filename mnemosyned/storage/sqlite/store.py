@@ -23,7 +23,7 @@ from mnemosyned.storage.common.records import CompactionStore, RecordStore, tier
 from mnemosyned.storage.common.session import StorePart, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, WatchStore
-from mnemosyned.storage.common.undo import ActionStore, RetentionStore, UndoStore
+from mnemosyned.storage.common.undo import RetentionStore, UndoStore
 from mnemosyned.storage.sqlite import fulltext, memories, ownership
 from mnemosyned.storage.sqlite.connections import (
     Checkpoints,
@@ -39,7 +39,7 @@ from mnemosyned.storage.sqlite.connections import (
 )
 from mnemosyned.storage.sqlite.copies import CopyDamaged, back_up
 from mnemosyned.storage.sqlite.exchange import SqliteExporting, SqliteRestoring
-from mnemosyned.storage.sqlite.forgetting import SqliteDeletion, SqliteGrace
+from mnemosyned.storage.sqlite.forgetting import SqliteDeletion
 from mnemosyned.storage.sqlite.schema import refuse_foreign, schema_version, upgrade
 from mnemosyned.storage.sqlite.search import SqliteLists, SqliteSearch
 from mnemosyned.storage.sqlite.session import SqliteSession
@@ -185,8 +185,6 @@ class SqliteStore(MemoryStore):
         self.vectors = memories.SqliteVectors(engine)
         self.retention = RetentionStore(engine)
         self.undo = UndoStore(engine)
-        self.actions = ActionStore(engine)
-        self.grace = SqliteGrace(engine)
         self.exchange = ExchangeStore(engine, SqliteExporting, SqliteRestoring)
         self.agents = AgentStore(engine)
         self.endings = EndingStore(engine)
