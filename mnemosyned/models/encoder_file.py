@@ -12,6 +12,7 @@ import hashlib
 import json
 import mmap
 import os
+import signal
 import struct
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,6 +43,7 @@ HASH_MASK = (1 << 64) - 1
 NO_PIECE = -1
 """A prefix of pieces that is no piece itself."""
 NICE = 10
+CONVERSION_S = 300
 NOT_INSTALLED = (
     f"the package {DISTRIBUTION} is missing or damaged; install mnemosyned again, or set "
     "embedding.encoder to none"
@@ -237,6 +239,7 @@ def _write_arrays(file: BinaryIO, arrays: Mapping[str, Any]) -> None:
 
 if __name__ == "__main__":
     os.nice(NICE)
+    signal.alarm(CONVERSION_S)
     try:
         write_encoder_file(Path(sys.argv[1]))
     except (OSError, ModelUnavailable) as error:

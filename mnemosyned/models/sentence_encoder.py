@@ -54,7 +54,8 @@ ROWS_MAPPED_MAX = 100
 GAP = 2
 """Empty rows between texts, as many as an n-gram reaches beyond a text."""
 EPSILON = 1e-12
-CONVERSION_S = 300.0
+CLOSED_CHECK_S = 0.05
+"""Seconds between looks whether the encoder was closed while its file is made."""
 IDLE_S = 30.0
 SIMILARITY_MIN = 0.12
 """Of the memories that answer a question in another language or in other words, one in twenty has a
@@ -239,7 +240,6 @@ class SentenceEncoder(Embedder):
         """The last question and its vector: a prompt's hook asks several things of one text."""
         self._used_at = 0.0
         self._timer: threading.Timer | None = None
-        self._conversion: subprocess.Popen[str] | None = None
         self._closed = 0
         """How often `close` was called."""
 
@@ -283,10 +283,8 @@ class SentenceEncoder(Embedder):
         return self._file is not None or _file_path().is_file()
 
     def close(self) -> None:
-        """Let go of the weights, and end their conversion; the next call begins again."""
+        """Let go of the weights; the next call maps them again. A conversion is not waited for."""
         self._closed += 1
-        if conversion := self._conversion:
-            conversion.kill()
         with self._opening:
             if self._timer:
                 self._timer.cancel()
@@ -342,26 +340,38 @@ class SentenceEncoder(Embedder):
             return self._make_file(Path(folder) / encoder_file.FILE_NAME)
 
     def _make_file(self, path: Path) -> BinaryIO:
-        """Let a child process write the encoder's file, and open it. Raises `ModelUnavailable`."""
-        module = "mnemosyned.models.encoder_file"
-        self._conversion = subprocess.Popen(  # noqa: S603 our own module
-            [sys.executable, "-P", "-m", module, str(path)],
+        """Let a child process write the encoder's file, and open it. Raises `ModelUnavailable`.
+
+        If the encoder is closed before, the child process finishes alone, for the next program: one
+        that runs for less than a second or two would never have the file.
+        """
+        closed = self._closed
+        child = subprocess.Popen(  # noqa: S603 our own module
+            [sys.executable, "-P", "-m", encoder_file.__name__, str(path)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,  # Ctrl-C is for the parent to answer
         )
-        with self._conversion as process:
-            try:
-                _, errors = process.communicate(timeout=CONVERSION_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                errors = f"its conversion took longer than {CONVERSION_S:g} s"
-        self._conversion = None
+        ended = threading.Event()
+        errors: list[str] = []
+
+        def wait_for_child() -> None:
+            """Wait until the child process has ended, also after `close`, so that it is reaped."""
+            errors.append(child.communicate()[1])
+            ended.set()
+
+        threading.Thread(
+            target=wait_for_child, name="encoder file", daemon=True
+        ).start()
+        while not ended.wait(CLOSED_CHECK_S):
+            if self._closed != closed:
+                raise ModelUnavailable("the encoder was closed")
         if file := encoder_file.open_encoder_file(path):
             log.info("encoder_file_made", path=str(path))
             return file
-        reason = errors.strip().rpartition("\n")[2] or "its conversion was ended"
+        reason = errors[0].strip().rpartition("\n")[2] or "its conversion was ended"
         raise ModelUnavailable(f"the built-in encoder cannot be used: {reason}")
 
 

@@ -225,17 +225,22 @@ def test_a_changed_package_is_refused(
     assert not (tmp_path / FILE_NAME).exists()
 
 
-def test_closing_ends_its_child(
+def test_closing_leaves_the_file_to_a_child_that_finishes_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path))
     started = threading.Event()
     real = subprocess.Popen
+    finish = tmp_path / "finish"
 
-    def start(_: list[str], **options: object) -> subprocess.Popen[str]:
-        endless = [sys.executable, "-c", "import time; time.sleep(600)"]
-        child: subprocess.Popen[str] = real(endless, **options)  # type: ignore[call-overload]
-        threading.Timer(0.1, started.set).start()
+    def start(command: list[str], **options: object) -> subprocess.Popen[str]:
+        waits = (
+            "import pathlib, sys, time\n"
+            f"while not pathlib.Path({str(finish)!r}).exists(): time.sleep(0.01)\n"
+            f"pathlib.Path({command[-1]!r}).touch()"
+        )
+        child: subprocess.Popen[str] = real([sys.executable, "-c", waits], **options)  # type: ignore[call-overload]
+        started.set()
         return child
 
     monkeypatch.setattr(subprocess, "Popen", start)
@@ -253,9 +258,11 @@ def test_closing_ends_its_child(
     started.wait()
     encoder.close()
     thread.join(30)
+    finish.touch()
 
     assert not thread.is_alive()
     assert len(errors) == 1
+    wait_until((tmp_path / FILE_NAME).exists)
 
 
 def test_packed_vectors_keep_their_direction() -> None:

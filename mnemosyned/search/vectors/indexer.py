@@ -43,6 +43,7 @@ START_AFTER_S = 0.5
 """Delay of the start: a daemon serves before, and a program that only stores never pays for the model."""
 LOADING_S = 2.0
 """How long a question waits for a model in this process and for stored vectors, which load in half a second."""
+CLOSE_AGAIN_S = 0.2
 LOOK_S = 30.0
 """Seconds between looks for vectors that other daemons stored or dropped."""
 NEWS_AT_ONCE = 500
@@ -95,10 +96,13 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
 
     def __exit__(self, *_: object) -> None:
         """Stop the thread and close the embedder, which ends its present call."""
-        self._closing.set()
-        self._asked.set()
-        self._embedder.close()  # ends its call, too
-        super().__exit__()
+        for event in (self._closing, self._asked, self._wake):
+            event.set()
+        ends = time.monotonic() + embedding.STOP_S
+        # More than once: the thread may be just about to call.
+        while self._thread.is_alive() and time.monotonic() < ends:
+            self._embedder.close()
+            self._thread.join(CLOSE_AGAIN_S)
         self._embedder.close()  # unless it was started once more meanwhile
 
     # -------------------------------------------------------------- from outside
@@ -134,9 +138,10 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         """
         embedder = self._embedder
         is_loading = self._status.state is EmbedderState.LOADING
-        if is_loading and embedder.in_process and embedder.is_prepared:
+        if is_loading and embedder.in_process:
             self._asked.set()
-            self._can_answer.wait(LOADING_S)
+            if embedder.is_prepared:
+                self._can_answer.wait(LOADING_S)
         if self._status.state is not EmbedderState.READY:
             return None
         if embedder.in_process:
