@@ -1,13 +1,13 @@
 """Starts `mnem` and `mnemosyned`: forked from a template that has loaded them, or anew.
 
-Both are processes of their own. E2E_ANEW=1 starts all anew. E2E_ANEW=once starts each command anew once
-in each worker, and the daemon also in each test module, and forks them from then on, as `make test-e2e`
-does.
+Both are processes of their own. E2E_ANEW=1 starts all anew. E2E_ANEW=once starts each command anew once,
+and the daemon in each test module, and forks them from then on, as `make test-e2e` does.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import json
 import os
 import select
@@ -27,8 +27,8 @@ from mnemosyned.cli.registry import COMMANDS
 BIN = Path(sys.executable).parent
 START_S = 20.0
 ANEW = os.environ.get("E2E_ANEW", "")
-_STARTED: set[tuple[str, ...]] = set()
-"""Commands, and test modules with the daemon, that were started anew."""
+_STARTED = Path(__file__).parents[2] / "build" / "started-anew"
+"""The run of pytest, whose workers share the file, and what it has started anew: lines of text."""
 
 
 class Forked:
@@ -130,10 +130,20 @@ def _is_new(words: Sequence[str | bytes]) -> bool:
     module = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
     program, *rest = map(os.fsdecode, words)
     command = next((word for word in rest if word in COMMANDS), "")
-    kind = (program, command) if command else (program, module)
-    is_new = kind not in _STARTED
-    _STARTED.add(kind)
-    return is_new
+    kind = f"{program} {command or module}"
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    _STARTED.parent.mkdir(exist_ok=True)
+    with _STARTED.open("a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        lines = file.read().splitlines()
+        if lines[:1] != [run]:
+            file.truncate(0)
+            file.write(f"{run}\n")
+        elif kind in lines:
+            return False
+        file.write(f"{kind}\n")
+        return True
 
 
 @cache

@@ -89,7 +89,7 @@ def test_what_is_printed_is_plain_or_json(
     words = words_of(command, episode, lesson, tmp_path / "m.jsonl")
     filled.post("remember", id="said", content="said")
 
-    printed = filled.mnem(*words, anew=True)
+    printed = filled.mnem(*words)
     filled.post("remember", id="said", content="said")
     as_json = filled.mnem(*words, "--json")
 
