@@ -7,15 +7,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from e2e.commands import COMMANDS
 from e2e.daemons import WAIT_S, Daemon, mnem
 from e2e.terminals import on_terminal, shell
-from support.cases import thorough
-
-from mnemosyned.cli.arguments import FOR_PROGRAMS
-from mnemosyned.verbs.facade import ALIASES, VERBS
 
 pytestmark = pytest.mark.e2e
 
@@ -130,30 +125,6 @@ def test_styles_are_left_away_where_asked(asked: Daemon, name: str, value: str) 
 
 
 # `mnem`: its help, and completion in a shell.
-
-SOME_COMMANDS = ("recall", "import", "status")
-"""Those whose help is asked for while one works."""
-
-
-@pytest.mark.parametrize(
-    "command", [*SOME_COMMANDS, *thorough(*sorted({*COMMANDS} - {*SOME_COMMANDS}))]
-)
-def test_the_help_of_a_command_shows_each_field(tmp_path: Path, command: str) -> None:
-    done = mnem(command, "--help", home=tmp_path)
-
-    shown = done.stdout.decode()
-    verb = VERBS.get(ALIASES.get(command, command.replace("-", "_")))
-    fields = [
-        field.name
-        for field in (msgspec.structs.fields(verb) if verb else ())
-        if field.name not in FOR_PROGRAMS
-    ]
-    assert done.returncode == 0
-    for name in fields:
-        option = re.compile(rf"--{name.replace('_', '-')}[ ,]")
-        assert option.search(shown) or name.upper() in shown, name
-    if verb:
-        assert str(verb.__doc__).splitlines()[0] in " ".join(shown.split())
 
 
 def test_the_help_names_every_command_and_exit_code(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from mnemosyned import (
     MnemosynedError,
     Remember,
 )
+from mnemosyned.cli.arguments import FOR_PROGRAMS
 from mnemosyned.cli.main import load_command, mnem
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.verbs.facade import ALIASES, VERBS, AsyncVerbs, Verbs
@@ -36,12 +37,24 @@ UNLISTED = set("remember_many prune rate_injection edit_briefing undo_ending".sp
 
 
 @each_case("name", COMMANDS)
-def test_the_help_of_a_command_has_its_summary_and_its_example(name: str) -> None:
+def test_the_help_of_a_command_has_its_summary_its_example_and_each_field(
+    name: str,
+) -> None:
     command, entry = load_command(COMMANDS[name]), COMMANDS[name]
+    shown = command.get_help(click.Context(command, info_name=name))
 
     assert command.get_short_help_str(limit=200) == entry.summary
-    assert entry.example in command.get_help(click.Context(command, info_name=name))
+    assert entry.example in shown
     assert entry.example.split()[:2] == ["mnem", name]
+    if verb := VERBS.get(ALIASES.get(name, name.replace("-", "_"))):
+        assert str(verb.__doc__).splitlines()[0] in " ".join(shown.split())
+        for field in msgspec.structs.fields(verb):
+            option = re.compile(rf"--{field.name.replace('_', '-')}[ ,]")
+            assert (
+                field.name in FOR_PROGRAMS
+                or option.search(shown)
+                or field.name.upper() in shown
+            ), field.name
 
 
 @pytest.mark.parametrize("name", COMMANDS)
