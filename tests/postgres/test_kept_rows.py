@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, cast
 from unittest.mock import patch
@@ -57,9 +57,9 @@ def told(numbers: range, what: str = "rang") -> RememberMany:
 
 
 @contextmanager
-def daemon(dsn: str) -> Iterator[MemoryService]:
+def daemon(dsn: str, clock: FakeClock | None = None) -> Iterator[MemoryService]:
     with open_store(dsn) as store:
-        yield service_over(store, FakeClock(), 24)
+        yield service_over(store, clock or FakeClock(), 24)
 
 
 def store_of(service: MemoryService) -> PostgresStore:
@@ -81,76 +81,62 @@ CHANGES: dict[str, Change] = {
     "remember": lambda service: service.remember_many(
         told(range(1_000, 1_030), "was quiet")
     ),
-    "remember many": lambda service: [
-        service.remember_many(told(range(first, first + 500), "was quiet"))
-        for first in range(1_000, 3_000, 500)
-    ],
-    "forget": lambda service: [
-        service.call(Forget(id=id, now=True)) for id in ("m17", "m399")
-    ],
-    "put back": lambda service: service.call(Restore(id="m18")),
-    "edit": lambda service: service.call(EditMemory(id="m17", text="Now it is quiet.")),
-    "prune": lambda service: service.call(Prune(keep_days=1, believe_clock=True)),
-    "sleep": sleep,
     "sleep again": lambda service: (
         service.remember_many(told(range(2_000, 2_100), "rang")),
         sleep(service),
     ),
     "undo": lambda service: service.call(Undo()),
+    "edit": lambda service: service.call(EditMemory(id="m17", text="Now it is quiet.")),
+    "put back": lambda service: service.call(Restore(id="m18")),
+    "forget": lambda service: [
+        service.call(Forget(id=id, now=True)) for id in ("m17", "m399")
+    ],
+    "sleep": sleep,
+    "prune": lambda service: service.call(Prune(keep_days=1, believe_clock=True)),
+    "remember many": lambda service: [
+        service.remember_many(told(range(first, first + 500), "was quiet"))
+        for first in range(3_000, 5_000, 500)
+    ],
 }
-OF_SUMMARIES = ("sleep again", "undo")
-OF_MEMORIES = sorted({*CHANGES} - {*OF_SUMMARIES})
-
-
-@pytest.mark.parametrize("change", OF_MEMORIES)
-def test_the_next_question_sees_what_others_change(dsn: str, change: str) -> None:
-    sees_changes(dsn, change)
-
-
-@pytest.mark.parametrize("change", OF_MEMORIES)
-def test_it_is_seen_also_where_only_the_newest_rows_of_words_are_kept(
-    dsn: str, change: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module, limit in ((search, "WALKED_MAX"), (frequencies, "SAMPLE")):
-        monkeypatch.setattr(module, limit, KEPT)
-
-    assert KEPT in sees_changes(dsn, change)
+"""What one daemon changes, in an order in which each changes an answer."""
+OF_SUMMARIES = ("sleep again", "undo", "edit", "put back", "forget", "prune")
+OF_MEMORIES = [name for name in CHANGES if name not in ("sleep again", "undo")]
 
 
 @pytest.mark.parametrize(
-    "change", [*OF_SUMMARIES, "forget", "put back", "edit", "prune"]
+    ("changes", "rows"),
+    [(OF_MEMORIES, None), (OF_MEMORIES, KEPT), (OF_SUMMARIES, None)],
+    ids=["memories", "memories, the newest rows are kept", "summaries"],
 )
-def test_changes_of_summaries_are_seen_too(dsn: str, change: str) -> None:
-    sees_changes(dsn, change, slept=True)
-
-
-def sees_changes(dsn: str, change: str, *, slept: bool = False) -> list[int]:
-    """Have one daemon change what another has been asked, and see what that answers then.
-
-    Returns how many rows it has kept of each word.
-    """
-    with ExitStack() as opened:
-        another, mine = (
-            opened.enter_context(daemon(dsn)),
-            opened.enter_context(daemon(dsn)),
-        )
+def test_the_next_question_sees_what_others_change(
+    dsn: str,
+    changes: Sequence[str],
+    rows: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if rows:
+        for module, limit in ((search, "WALKED_MAX"), (frequencies, "SAMPLE")):
+            monkeypatch.setattr(module, limit, rows)
+    clock = FakeClock()
+    with daemon(dsn, clock) as another, daemon(dsn, clock) as mine:
         another.remember_many(told(range(MEMORIES)))
         another.call(Forget(id="m18"))
-        if slept or change == "prune":
+        if changes is OF_SUMMARIES:
             sleep(another)
-        for _ in range(2):  # the second time with what is kept
-            before = answers(mine)
-        CHANGES[change](another)
-        # How frequent a word is may be told a little late; here it is asked of the rows kept.
-        store_of(mine).maintenance.release_memory(words=True)
+        answers(mine)
+        for change in changes:
+            clock.advance(minutes=1)
+            before = answers(mine)  # with what is kept
+            CHANGES[change](another)
+            # How frequent a word is may be told a little late; here it is asked of the rows kept.
+            store_of(mine).maintenance.release_memory(words=True)
 
-        seen = answers(mine)
-        rows = rows_kept(mine)
+            seen = answers(mine)
 
-        fresh = opened.enter_context(daemon(dsn))
-        assert seen == answers(fresh)
-        assert seen != before
-    return rows
+            with daemon(dsn, clock) as fresh:
+                assert seen == answers(fresh), change
+            assert seen != before, change
+            assert rows is None or rows in rows_kept(mine), change
 
 
 def test_rows_of_a_common_word_are_kept_for_the_next_question(dsn: str) -> None:
