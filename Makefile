@@ -245,7 +245,13 @@ pictures-agents: $(COMPILED) ## the picture of two agents in README, from a real
 pictures-web: $(COMPILED) ## the pictures of mnem web in docs, and its recording, in Chromium; make test-web first
 	PYTHONPATH=build/web $(BIN)/python tests/web/pictures.py
 
-# The same tests on PostgreSQL: the store's contract, and all that asks it through the verbs.
+# The same tests on PostgreSQL: the store's contract, and the tests of verbs that send a statement which neither that
+# nor tests/postgres/test_same_hits.py sends. The latter has all verbs answer alike on both engines.
+ENGINE_TESTS := tests/contract $(patsubst %,tests/integration/test_%.py,budget clock_guard contexts exchange grace \
+	group_commit learnings lists mcp query_plans returning scheduler secrets service validity) \
+	tests/integration/test_recall.py::test_a_question_for_nothing_but_a_time_lists_what_happened_then
+# Citus refuses triggers, by which this test has a table fail.
+BY_TRIGGER := tests/integration/test_compactions.py::test_it_is_kept_whole_or_not_at_all
 POSTGRES_LOCK := tests/postgres/requirements.lock
 POSTGRES = PYTHONPATH=build/postgres
 build/postgres/.ready: $(READY) $(POSTGRES_LOCK)
@@ -254,22 +260,21 @@ build/postgres/.ready: $(READY) $(POSTGRES_LOCK)
 		--target build/postgres -r $(POSTGRES_LOCK)
 	@touch $@
 
+# Few random examples do: many have been tried on SQLite.
 test-postgres: $(COMPILED) build/postgres/.ready ## the same memory on PostgreSQL, which it installs in build (slow)
-	$(POSTGRES) $(PYTEST) -n 3 --dist worksteal --engine postgres tests/contract tests/integration \
+	env -u EXAMPLES $(POSTGRES) $(PYTEST) -n 3 --dist worksteal --engine postgres $(ENGINE_TESTS) $(BY_TRIGGER) \
 		-m "not ($(SLOW) or thorough)"
-	$(POSTGRES) $(PYTEST) -n 3 --dist worksteal -m postgres tests/postgres
+	env -u EXAMPLES $(POSTGRES) $(PYTEST) -n 3 --dist worksteal -m postgres tests/postgres
 
 test-groups: $(COMPILED) build/postgres/.ready ## random requests of members, former members and strangers to groups; GROUP_REQUESTS=300000 (slow)
 	GROUP_REQUESTS=$(or $(GROUP_REQUESTS),20000) $(POSTGRES) $(PYTEST) -m postgres tests/postgres/test_group_isolation.py
 
 # Citus is in no package that this checkout could install: build it against the server of that folder.
-# It refuses triggers, by which one test has a table fail.
-BY_TRIGGER := tests/integration/test_compactions.py::test_it_is_kept_whole_or_not_at_all
 test-citus: $(COMPILED) build/postgres/.ready ## the same on a cluster of Citus; POSTGRES_BIN=…/bin of a server that has it (slow)
 	@if $(POSTGRES) PYTHONPATH=build/postgres:tests $(BIN)/python -c \
 		'from support.citus import has_citus; raise SystemExit(not has_citus())'; then set -ex; \
-		$(POSTGRES) $(PYTEST) -n 2 --dist worksteal --engine citus tests/contract tests/integration \
-			-m "not ($(SLOW) or thorough)" --deselect $(BY_TRIGGER); \
+		$(POSTGRES) $(PYTEST) -n 2 --dist worksteal --engine citus $(ENGINE_TESTS) \
+			-m "not ($(SLOW) or thorough)"; \
 		$(POSTGRES) $(PYTEST) -m citus tests/postgres; \
 	else echo "NOT RUN: this server has no Citus. Build Citus for a server, and name that server's"; \
 		echo "programs: make test-citus POSTGRES_BIN=/path/to/bin"; fi
