@@ -82,13 +82,12 @@ ADAPTER_SOURCES := langgraph_checkpoint-4.3.2 openai_agents-0.24.0
 # The conformance suite of the Model Context Protocol needs Node 22; an older one fetches it.
 MCP_NPM := build/mcp-npm
 NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)'
-NEWER_SQLITE := 0.5.4.post2
 
 BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings telling summaries events model-latency context hostile server \
 	replay tokens encoder vectors vector-search soak exchange postgres postgres-writes owners team web plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-groups test-citus test-top test-web test-docs docs pictures-docs pictures-web pictures-agents test-http test-llm test-adapters \
+.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-groups test-citus test-top test-web test-docs docs pictures-docs pictures-web pictures-agents test-http test-llm test-adapters \
 	check format fit-endings fit-probes fit-questions fit-successors run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model deb image release test-deb test-deploy uninstall lock clean
 
 help: ## show this list
@@ -126,7 +125,7 @@ test: $(COMPILED) $(TESTS_COMPILED) ## the tests that take less than a minute; W
 tables: $(COMPILED) ## write tests/data/tables again: answers at 60, 80 and 200 columns
 	TABLES=write $(PYTEST) -q tests/integration/test_tables.py
 
-# A command that a worker gives again is forked: that costs a third of a start, and a tenth for the daemon.
+# A command that is given again is forked: that costs a third of a start, and a tenth for the daemon.
 test-e2e: $(COMPILED) $(TESTS_COMPILED) ## all end-to-end tests; each command, and the daemon of a module, are first started, not forked; E2E_ANEW=1: each time (slow)
 	E2E_ANEW=$(or $(E2E_ANEW),once) $(PYTEST) -n 3 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))" \
 		$(sort $(call NAMING,e2e) $(shell grep -rlw thorough tests --include='test_*.py'))
@@ -144,14 +143,8 @@ doctor-table: $(READY) ## what `mnem doctor` says of installations broken for re
 test-lifetime: $(COMPILED) ## many long lives of a store against a reference model; LONG_LIVES=150 (slow)
 	$(if $(LONG_LIVES),LONG_LIVES=$(LONG_LIVES)) $(PYTEST) -m lifetime $(call NAMING,lifetime)
 
-test-sqlite: $(COMPILED) ## the store on a newer SQLite than this machine's, which it installs in build
-	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade --only-binary :all: \
-		--target build/sqlite pysqlite3-binary==$(NEWER_SQLITE)
-	PYTHONPATH=build/sqlite $(PYTEST) -p support.newer_sqlite -n 3 --dist worksteal tests/contract tests/integration \
-		-m "(sqlite or not thorough) and not ($(SLOW))"
-
-test-pythons: $(COMPILED) ## the fast suite on every Python version on this machine, as root and not; SHORT=1: as an ordinary user, on the oldest and the newest but this one's version
-	$(BIN)/python tests/support/pythons.py $(if $(SHORT),--short) "not ($(SLOW) or thorough)"
+test-pythons: $(COMPILED) ## the fast suite on every Python version on this machine, as root and not; SHORT=1: as an ordinary user with a newer SQLite, on the oldest and the newest but this one's version
+	$(BIN)/python tests/support/pythons.py $(if $(SHORT),--short) "(sqlite or not thorough) and not ($(SLOW))"
 
 test-lowest: $(COMPILED) ## the fast suite with the oldest and the newest packages that pyproject.toml allows
 	$(BIN)/python tests/support/pythons.py --resolution lowest-direct "not ($(SLOW) or thorough)"

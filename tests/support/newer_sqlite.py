@@ -1,22 +1,11 @@
-"""A pytest plugin: runs the tests that open a database on the SQLite of pysqlite3-binary."""
+"""A pytest plugin: tests that open a database in their own process do so on the SQLite of pysqlite3-binary."""
 
 import functools
 import sys
 
 import pysqlite3
 import pysqlite3.dbapi2
-import pytest
 
-OPENERS = {
-    "sqlite3",
-    "Memory",
-    "AsyncMemory",
-    "bench",
-    "SqliteStore",
-    "open_memory",
-    "open_store",
-}
-"""What a test module imports, one of them at least, to open a database itself."""
 Row = tuple[object, ...]
 LENGTH = 0
 """The number of SQLite's limit on the bytes of a value."""
@@ -54,19 +43,3 @@ sys.modules["sqlite3.dbapi2"] = pysqlite3.dbapi2
 
 def pytest_report_header() -> str:
     return f"SQLite {pysqlite3.sqlite_version}"
-
-
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> None:
-    """Leave out the tests that open no database: they would say the same again."""
-    chosen: dict[bool, list[pytest.Item]] = {True: [], False: []}
-    for item in items:
-        chosen[_opens_database(item)].append(item)
-    config.hook.pytest_deselected(items=chosen[False])
-    items[:] = chosen[True]
-
-
-def _opens_database(item: pytest.Item) -> bool:
-    fixtures = {"store", "database"} & set(getattr(item, "fixturenames", ()))
-    return bool(fixtures or OPENERS & vars(item.module).keys())  # type: ignore[attr-defined]

@@ -4,8 +4,9 @@
 
 As root it runs once more as an ordinary user, in a copy of the checkout. A version that is not here
 is named at the end: its row says NOT RUN. `--short` runs as an ordinary user alone, on the oldest and
-the newest version but that of this environment, and with as few random examples as while one works:
-as root, and with many examples, the suite has run in this environment.
+the newest version but that of this environment, with few random examples and without the tests of
+vectors and benchmarks: all of these have run in this environment. The tests that open a database in their own
+process then do so on a newer SQLite, as most tests of the store do; daemons have the SQLite of their Python.
 """
 
 from __future__ import annotations
@@ -42,7 +43,14 @@ ABOUT = (
     "import sys, sqlite3, ensurepip; print(sys.implementation.name == 'cpython' and"
     " sys.version_info >= (3, 11) and '.'.join(map(str, sys.version_info[:3])), sqlite3.sqlite_version)"
 )
+NEWER_SQLITE = "pysqlite3-binary==0.5.4.post2"
 SUITE = ("-m", "pytest", "-q", "-n", "3", "--dist", "worksteal", "-m")
+SHORT = (
+    *("-p", "support.newer_sqlite"),
+    *("--ignore", "tests/bench", "--ignore", "tests/vectors"),
+)
+SHORT_EXAMPLES = "10"
+"""Examples of each property: what another Python does otherwise, it does at the first of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +107,8 @@ def environment(python: Python, home: Path, resolution: str, *user: str) -> list
     """Make an environment once, with the checkout `home` in it; return how its Python is called."""
     folder = Path("build/pythons") / f"{python.version}-{resolution or 'locked'}"
     needs = [home / "requirements.lock", home / "pyproject.toml"]
-    state = sha256(b"".join(file.read_bytes() for file in needs)).hexdigest()
+    contents = [file.read_bytes() for file in needs]
+    state = sha256(b"".join([*contents, NEWER_SQLITE.encode()])).hexdigest()
     ready, program = home / folder / ".ready", folder / "bin/python"
     if ready.exists() and ready.read_text("utf-8") == state:
         return [*user, str(program)]
@@ -108,6 +117,7 @@ def environment(python: Python, home: Path, resolution: str, *user: str) -> list
     commands = [
         f"{pip} --require-hashes -r requirements.lock",
         f"{pip} --no-deps --no-build-isolation -e .",
+        f"{pip} --only-binary :all: {NEWER_SQLITE}",
     ]
     if resolution:
         bounds, uv = folder / "bounds.txt", f"{folder}/bin/uv pip"
@@ -137,7 +147,7 @@ def outcome(
     log = ROOT / f"build/pythons/{name.replace(' ', '-')}.log"
     with log.open("w", encoding="utf-8") as output:
         code = subprocess.run(
-            [*program, *SUITE, given.marks],
+            [*program, *SUITE, given.marks, *(SHORT if given.short else ())],
             cwd=home,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -197,7 +207,7 @@ def main() -> None:
     given = parser.parse_args()
     os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PIP_ROOT_USER_ACTION": "ignore"}
     if given.short:
-        os.environ.pop("EXAMPLES", None)
+        os.environ["EXAMPLES"] = SHORT_EXAMPLES
     (ROOT / "build/pythons").mkdir(parents=True, exist_ok=True)
     here = pythons()
     rows, was_ordinary = [], os.geteuid() != 0
