@@ -14,7 +14,6 @@ from mnemosyned.text.terms import (
     WORD,
     Terms,
     accent_variants,
-    fold_case,
     glued_words,
     gram_text,
     has_unspaced_script,
@@ -212,14 +211,6 @@ def test_a_stem_is_what_the_index_keeps(words: list[str]) -> None:
 def test_a_word_begins_as_its_stem_says(word: str, ending: str) -> None:
     assert (word + ending).startswith(stem_prefix(stem(word + ending)))
     assert stem_prefix(stem(word + ending))
-
-
-def test_accents_and_case_are_folded_as_in_the_index() -> None:
-    words = ["São", "Übermut", "ΟΔΟΣ", "Ёлка", "Ångström"]
-
-    assert [fold_case(word) for word in words] == [
-        fold_case(word) for word in indexed(words)
-    ]
 
 
 def test_irregular_forms_belong_together() -> None:

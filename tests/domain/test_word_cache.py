@@ -39,16 +39,6 @@ def test_a_value_is_computed_once_for_each_word_until_the_cache_is_full() -> Non
     assert "x" * 5_000 not in cache
 
 
-def test_a_long_word_read_by_the_domain_stays_in_no_cache() -> None:
-    long = WORD * 1_000
-
-    assert stem(long) == long
-    assert tokenize(long)
-    assert TokenEstimator().count(long)
-
-    assert not cached(long)
-
-
 def test_after_emptying_no_cache_has_a_word_that_was_read() -> None:
     stem(WORD)
     tokenize(f"the {WORD} of the yard")

@@ -3,13 +3,11 @@
 import threading
 import time
 from collections.abc import Sequence
-from datetime import timedelta
 
 import pytest
 from support.engines import contents
 from support.fakes import (
     FakeSummarizer,
-    pending,
     trio,
     working_ids,
 )
@@ -20,11 +18,8 @@ from mnemosyned.cli.output.show import render
 from mnemosyned.fairness import REST_MAX_S, WORK_REST_TIMES, YIELD_MAX_S, ForegroundGate
 from mnemosyned.memory.consolidation import (
     CycleStatus,
-    GroupLimits,
     Progress,
     Trigger,
-    closed_batches,
-    plan,
 )
 from mnemosyned.memory.engine_ports import Summarizer, Summary
 from mnemosyned.memory.ports import Promotion
@@ -73,17 +68,6 @@ def test_steps_in_which_all_fails_come_to_an_end(lab: Lab) -> None:
 
     assert (report.failed, report.evicted, report.remaining) == (12, 0, 36)
     assert len(working_ids(lab.store)) == 36
-
-
-def test_a_group_that_the_next_step_could_add_to_waits_for_it() -> None:
-    limits = GroupLimits(pause=timedelta(hours=6))
-    early = [pending(f"a{at}", hours=at) for at in range(3)]
-    late = [pending(f"b{at}", hours=20 + at) for at in range(3)]
-    first, last = plan([*early, *late], limits=limits)
-    until = late[-1].created_at
-
-    assert [*closed_batches([first, last], until=until, limits=limits)] == [first]
-    assert [*closed_batches([last], until=until, limits=limits)] == [last]
 
 
 def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(lab: Lab) -> None:

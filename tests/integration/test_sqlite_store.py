@@ -135,16 +135,6 @@ def test_what_was_said_before_is_looked_up_in_an_index(used: Path) -> None:
     ]
 
 
-def test_a_range_of_rows_is_read_as_such_whatever_the_session(used: Path) -> None:
-    (step,) = read(
-        used,
-        "EXPLAIN QUERY PLAN SELECT content FROM archive "
-        "WHERE seq BETWEEN 1 AND 9 AND session_id = 's'",
-    )
-
-    assert "INTEGER PRIMARY KEY" in str(step[3])
-
-
 def test_a_file_of_a_later_version_is_refused(used: Path, migrations: Path) -> None:
     add(migrations, "CREATE TABLE later (id INTEGER);\n")
     with open_store(used, migrations=migrations):
@@ -285,13 +275,6 @@ def test_the_documented_columns_of_the_log_come_first(outside: Database) -> None
         "summary_preview",
         "created_at",
     ]
-
-
-def test_an_original_cannot_lose_its_episode(outside: Database) -> None:
-    outside.execute("PRAGMA foreign_keys = ON")
-
-    with pytest.raises(sqlite3.IntegrityError):
-        outside.execute("DELETE FROM episodic_memory")
 
 
 @pytest.fixture
