@@ -176,18 +176,6 @@ def test_a_merged_compaction_loses_none(
     assert {str(one["content"])[:8] for one in given[:40:4]} <= beginnings
 
 
-def test_a_stub_says_how_to_get_the_words_back(lab: Lab) -> None:
-    talk = rounds(20)
-    answer = compact(lab, talk, max_tokens=9_000, session="work")
-    stub = stubs_of(answer.messages)[0]
-
-    id = stub["content"].partition("; expand ")[2].partition("]")[0]
-    (original,) = expand_all(lab, id)
-
-    of_call = [one for one in talk if one.get("tool_call_id") == stub["tool_call_id"]]
-    assert of_call == [original]
-
-
 @pytest.mark.parametrize("force", [True, False])
 @pytest.mark.parametrize("policy", ["auto", "rounds", "facts"])
 def test_a_giant_result_among_the_newest_messages_is_stubbed(
@@ -561,15 +549,6 @@ def test_a_group_of_nothing_else_is_slept_on(lab: Lab) -> None:
     slept = lab.sleep(force=True)
 
     assert (slept.failed, slept.evicted) == (0, len(answer.archived))
-
-
-def test_pictures_and_calls_come_back_beside_them(lab: Lab) -> None:
-    pairs = zip(anthropic_rounds(20), talk(), strict=False)
-    messages = [message for pair in pairs for message in pair]
-
-    answer = compact(lab, messages, force=True, max_tokens=600)
-
-    assert find_missing(lab, messages, answer) == []
 
 
 @pytest.fixture

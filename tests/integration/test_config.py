@@ -212,12 +212,6 @@ def test_the_settings_of_the_service_lack_only_its_files(tmp_path: Path) -> None
     assert config.listen_address == ("0.0.0.0", 7464)  # noqa: S104
 
 
-def test_the_documented_variables_have_their_names() -> None:
-    assert variable("auto_sleep") == "MNEMOSYNE_AUTO_SLEEP"
-    assert variable("sleep.ttl_hours") == "MNEMOSYNE_SLEEP_TTL_HOURS"
-    assert len({variable(key) for key in KEYS}) == len(KEYS)
-
-
 @each_case(
     ("word", "is_on"),
     [

@@ -292,14 +292,6 @@ def test_the_preview_shows_what_would_go_and_the_receipt_none_of_it(lab: Lab) ->
     assert receipt.episodes_rewritten == 6
 
 
-def test_a_secret_is_masked_in_the_preview(lab: Lab) -> None:
-    lab.remember(WORDS["secret"], id="1")
-
-    (line,) = lab.forget("1", dry_run=True).lines
-
-    assert "4471" not in line.snippet
-
-
 def test_forgetting_a_month_forgets_all_it_was_made_of(lab: Lab) -> None:
     lab.put(*memories_of(Case("words", "id", "rolled_up")))
     rolled_up(lab)

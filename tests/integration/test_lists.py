@@ -102,13 +102,6 @@ def test_what_was_superseded_or_expired_is_listed_on_request(
     assert everything == {"old", "new", "gone"}
 
 
-def test_secrets_are_masked_unless_revealed(listed_memory: Memory) -> None:
-    listed_memory.remember("The cellar's password is thyme77.")
-
-    assert "thyme77" not in listed_memory.list().memories[0].content
-    assert "thyme77" in listed_memory.list(reveal=True).memories[0].content
-
-
 @pytest.mark.parametrize("cursor", ["1", "x~m1", "1~x1", "1~m", "9" * 18 + "~m1", "~"])
 def test_a_cursor_that_no_page_gave_is_refused(
     listed_memory: Memory, cursor: str

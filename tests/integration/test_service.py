@@ -20,9 +20,9 @@ from mnemosyned.verbs.memories import (
     Remember,
     RememberMany,
 )
-from mnemosyned.verbs.request import Request, validate
+from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.upkeep import Log, Sleep
+from mnemosyned.verbs.upkeep import Sleep
 
 BEFORE_YEAR_1 = datetime.fromisoformat("0001-01-01T00:00:00+09:00")
 BAD_MEMORIES: list[tuple[dict[str, Any], str, str]] = [
@@ -41,22 +41,6 @@ BAD_MEMORIES: list[tuple[dict[str, Any], str, str]] = [
     ({"created_at": BEFORE_YEAR_1}, "invalid_time", "created_at"),
     ({"metadata": {"a": "x" * METADATA_BYTES_MAX}}, "content_too_large", "metadata"),
     ({"metadata": {"a": "\ud800"}}, "invalid_text", "metadata"),
-]
-BAD_REQUESTS: list[tuple[Request[Any], str | None]] = [
-    (Remember("x", importance=1.01), "importance"),
-    (Remember("x", importance=float("nan")), "importance"),
-    (Remember("x", id=""), "id"),
-    (Remember("x", session="s" * 201), "session"),
-    (RememberMany([]), "memories"),
-    (RememberMany([Remember("x"), Remember("x", session="")]), "memories[1].session"),
-    (Recall(""), "query"),
-    (Recall("x" * 4_097), "query"),
-    (Recall("x", limit=0), "limit"),
-    (Recall("x", limit=101), "limit"),
-    (Recall("x", since="soon"), "since"),
-    (Log(limit=0), "limit"),
-    (Get(""), "id"),
-    (Remember("x", metadata={"a": object()}), None),
 ]
 
 
@@ -91,17 +75,6 @@ def test_a_bad_memory_is_refused_with_its_code_and_field(
         assert (refused.value.code, refused.value.field) == (code, place)
 
     assert lab.store.memories.working_count() == 0
-
-
-@each_case(("request_", "field"), BAD_REQUESTS)
-def test_a_request_out_of_range_is_refused_naming_its_field(
-    request_: Request[Any], field: str | None
-) -> None:
-    with pytest.raises(MnemosynedError) as refused:
-        validate(request_)
-
-    assert refused.value.code in {"invalid_request", "invalid_time"}
-    assert refused.value.field == field
 
 
 @each_case(
