@@ -96,7 +96,7 @@ class MnemosyneSession(SessionABC):
         return items[::-1]
 
     def _pop_newest(self) -> Steps[TResponseInputItem | None]:
-        """Return steps that forget the newest item, and pruned ones before it, for its value."""
+        """Return steps that forget the newest item, after pruned ones, and return the item."""
         lines = yield from list_records(session=self.session_id, source=self._source)
         for line in reversed(lines):
             item: TResponseInputItem | None = yield from read_record_value(line.id)

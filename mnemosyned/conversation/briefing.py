@@ -267,7 +267,7 @@ def says_more(text: str, known: str) -> bool:
 
 
 def leave_out(rules: Sequence[str], text: str, message: str) -> str:
-    """Return a text from a message without the sentences that state its rules, on one line.
+    """Return a text of a message on one line, without the sentences of the rules in the message.
 
     It is empty if a rule is not in the words of the message, as an edit of the rule stands for them, and
     if the message may be about a secret: the rest of it may be that.
@@ -286,7 +286,7 @@ def leave_out(rules: Sequence[str], text: str, message: str) -> str:
 def drop_repetitions(
     statements: Sequence[ProjectStatement], *, known: Iterable[frozenset[str]] = ()
 ) -> Iterator[ProjectStatement]:
-    """Yield the statements but those most of whose words are in one earlier statement, or in one of `known`.
+    """Yield the statements, except repetitions: most words are in one earlier or `known` statement.
 
     `statements` come newest first, so that the newer one on a subject hides the older one, unless the older one
     says more. One that has most words of another has one of its rarest words, so that each statement is

@@ -1,4 +1,4 @@
-"""Policies of compaction: the default one, and one that keeps every message of the user.
+"""Policies of compaction: the default, and rounds, which keeps every message of the user.
 
 The default policy truncates old tool results, then summarizes old messages: the oldest go into one
 summary, merged with the earlier one. It begins at a threshold and goes down to a target well below

@@ -197,7 +197,7 @@ class SuccessorFinder:
         ]
 
     def sure_successors_of(self, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Yield the ids of those of the statements that have a sure successor, each with its successor's."""
+        """Yield the id of each statement with a sure successor, and the id of the successor."""
         self._comparison = self._compare(list(self._memories))
         for each in self._statements:
             memory = each.memory
@@ -226,7 +226,7 @@ class SuccessorFinder:
     def _follow(
         self, quote: InjectedQuote, ended: Sequence[EndedStatement]
     ) -> tuple[list[InjectedQuote], list[tuple[float, InjectedQuote]]]:
-        """Return a quote behind its sure successors, newest first, and its doubtful ones, by their log odds.
+        """Return a quote after its sure successors, newest first; and the doubtful successors with log odds.
 
         The quote has the time of its end if one of its `ended` statements is in its words. Statements that
         the agent has are left out; both lists are empty if a likely successor is one of them.
@@ -330,7 +330,7 @@ class SuccessorFinder:
         ]
 
     def _is_part(self, quote: InjectedQuote) -> bool:
-        """Return whether a quote is one rule of several: the vector of its message says little about it."""
+        """Return whether a quote is one rule of several: the message's vector then says little about it."""
         stated = self._memories.get(quote.memory)
         return bool(quote.memory) and (
             stated is None or says_more(stated.content, quote.text)

@@ -244,7 +244,7 @@ class FurtherProcess:
         return own
 
     def start(self, address: str) -> None:  # noqa: ARG002 as for the first process
-        """Report this process as ready, and answer the first one until it ends, and so does this."""
+        """Report this process as ready, and answer the first process; end when the first process ends."""
 
         def answer() -> None:
             """Handle the messages of the first process."""

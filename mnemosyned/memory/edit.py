@@ -1,4 +1,4 @@
-"""Edits of memories and their revisions; facts that apply again without their successors."""
+"""Edits of memories, their revisions, and facts that apply again once a successor is deleted."""
 
 from __future__ import annotations
 

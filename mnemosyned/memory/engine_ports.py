@@ -325,7 +325,7 @@ class PendingVector(Protocol):
 
 
 class MemoryVectors:
-    """Adds vectors to one memory and to its recall; this base class has none. Safe from any thread."""
+    """Vectors of one memory, for recall; the base class has none. Safe from any thread."""
 
     @property
     def state(self) -> EmbedderState:
@@ -386,7 +386,7 @@ class MemoryVectors:
         return NOT_COMPARED
 
     def compare_at(self, positions: Sequence[int]) -> MemoryComparison:  # noqa: ARG002
-        """Return the comparison of the memories at these row numbers, which are their ids in it."""
+        """Return the comparison of the memories at these row numbers; there, a row number is an id."""
         return NOT_COMPARED
 
 

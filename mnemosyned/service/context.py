@@ -561,7 +561,7 @@ class WindowService:
     def _find_merged_summaries(
         self, done: Compaction, conversation: IdentifiedConversation
     ) -> list[tuple[summary_message.SummaryContent, list[str]]]:
-        """Return earlier summaries that a new one includes, each with the ids of its compactions, if known."""
+        """Return earlier summaries that a new summary includes, with the ids of their compactions if known."""
         left = {id(message) for message in done.messages}
         merged: list[tuple[summary_message.SummaryContent, list[str]]] = []
         for message in conversation.messages:

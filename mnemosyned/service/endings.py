@@ -535,7 +535,7 @@ def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> lis
     added: set[str] = set()
 
     def add(hit: Hit) -> None:
-        """Add a hit behind those that ended its statements, each of them likewise."""
+        """Add a hit, after the hits that ended its statements; these are added in the same way."""
         if hit.id in added:
             return
         added.add(hit.id)

@@ -98,7 +98,7 @@ def cell_count(text: str) -> int:
 
 
 def _cell_widths(text: str) -> Iterator[int]:
-    """Yield the terminal cells, 0 to 2, of each character; those of a joined emoji at its first one."""
+    """Yield the terminal cells, 0 to 2, of each character; a joined emoji has all cells at the first."""
     before = ""
     for character in text:
         if character.isascii():

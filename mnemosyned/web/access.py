@@ -1,4 +1,4 @@
-"""Who may see the pages: one-time keys, sessions, origins, form tokens, and users of this machine."""
+"""Access to the pages: one-time keys, sessions, origins, form tokens, and users of this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages behind one address: who may see them, templates, errors, and headers.
+"""The pages behind one address: access, templates, errors and headers.
 
 Templates escape all text, show invisible characters, and write times in local time.
 """

@@ -306,7 +306,7 @@ def find_transcript(fields: Mapping[str, Any], environment: Mapping[str, str]) -
 
 
 def find_directory(fields: Mapping[str, Any]) -> str:
-    """Return the directory that a tool's JSON names, or its first workspace; empty without one."""
+    """Return the directory named in a tool's JSON, or else the first workspace; empty without both."""
     if named := find_text(fields, ("cwd", "working_dir", "directory")):
         return named
     for roots in map(fields.get, ("workspace_roots", "workspacePaths")):

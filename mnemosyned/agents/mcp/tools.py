@@ -223,7 +223,7 @@ def expand(context: ToolContext, tool: forms.PartOfText) -> Json:
 
 
 def learn(context: ToolContext, tool: forms.LearnTool) -> Json:
-    """Store a rule for all agents or the calling one; return the rule and the rules that it replaces."""
+    """Store a rule for all agents or only the caller; return the rule and the replaced rules."""
     identity = context.identity
     source = identity.client if tool.only_this_agent else None
     learned = context.caller.call(

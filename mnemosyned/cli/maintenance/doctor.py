@@ -59,7 +59,7 @@ SLOW = (checks.check_database, checks.check_backups)
 
 
 def examine(installation: Installation, *, slow: bool = True) -> list[Finding]:
-    """Return the findings of the checks that apply, also `slow` ones; a warning for one that cannot run."""
+    """Return the findings of the checks, also of `slow` ones; a check that cannot run gives a warning."""
     findings: list[Finding] = []
     on_server = is_server(installation.config.database)
     for check, is_about_file in CHECKS.items():

@@ -379,7 +379,7 @@ def _hit_words(hit: Hit) -> str:
 
 
 def _validity_text(hit: Hit) -> str | None:
-    """Return on one line what of a hit no longer applies, and what applied before; None if neither."""
+    """Return on one line which statements of a hit ended, and what applied before; None for neither."""
     ended = chain(hit.ended, *(line.ended for line in hit.lines))
     notes = list(dict.fromkeys(map(_ended_text, ended)))
     if hit.superseded_at:

@@ -154,7 +154,7 @@ class EventLoop:
         return self.is_running() and not is_late and self._workers.are_working()
 
     def drain(self) -> None:
-        """Close each connection after its next response, so that clients connect to another daemon."""
+        """Close each connection after the next response, so that clients connect to another daemon."""
         self._workers.is_draining = True
 
     def __exit__(self, *_: object) -> None:

@@ -253,7 +253,7 @@ class _ExportReader:
         return ExportGroup(data, len(group), place, str(end), size)
 
     def _finish_incomplete_group(self) -> Records:
-        """Yield an episode that lacks originals as a bad record, and what there is of them."""
+        """Yield an episode without all originals as a bad record, and then the originals that are there."""
         self._missing = 0
         if self._begins_with_episode:
             yield self._make_bad_line(

@@ -344,7 +344,7 @@ class CommonVectors(MemoryVectors, ABC):
         return self._compare(self.vectors_of(ids))
 
     def compare_at(self, positions: Sequence[int]) -> MemoryComparison:
-        """Return the comparison of the memories at these row numbers, which are their ids in it."""
+        """Return the comparison of the memories at these row numbers; there, a row number is an id."""
         model = self._model_number()
         vectors = self._store.vectors_of(model, positions) if model else {}
         return self._compare({str(seq): vector for seq, vector in vectors.items()})

@@ -1,4 +1,4 @@
-"""Summaries of records, such as logs, commits, test runs and tables: their items, and lines about them.
+"""Summaries of records, such as logs, commits, test runs and tables: items, and lines about items.
 
 Imported only by a sleep: the rules take a tenth of the daemon's start.
 """
