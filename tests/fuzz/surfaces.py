@@ -17,7 +17,7 @@ from mnemosyned.agents.mcp.protocol import (
     VERSION_KEY,
 )
 from mnemosyned.agents.mcp.server import METHODS, PROMPTS, SCHEME
-from mnemosyned.agents.mcp.tools import BY_NAME
+from mnemosyned.agents.mcp.tools import TOOLS
 
 Fields = dict[str, Any]
 
@@ -57,7 +57,7 @@ class Surfaces:
         self._id = id
         self._groups: list[list[str]] = []
         self._forms = {
-            name: inspect.type_info(entry.form) for name, entry in BY_NAME.items()
+            name: inspect.type_info(form) for name, (form, _) in TOOLS.items()
         }
 
     def learn(self, exported: str) -> None:
@@ -136,7 +136,7 @@ class Surfaces:
     def _params(self, method: str) -> Fields:
         chance = self._chance
         if method == "tools/call":
-            name = chance.choice(list(BY_NAME))
+            name = chance.choice(list(TOOLS))
             arguments = self._fields(self._forms[name])
             if chance.random() < 0.3:
                 arguments[chance.choice([*arguments, "x"])] = anything(chance)

@@ -49,7 +49,6 @@ from mnemosyned.agents.mcp.protocol import (
     readable_id,
     result_message,
 )
-from mnemosyned.agents.mcp.tools import BY_NAME, LISTED, TEXTS, ToolContext, call_tool
 from mnemosyned.client.http import EventBlocks
 from mnemosyned.errors import DaemonUnreachable, Kind, MnemosynedError
 from mnemosyned.http_messages import HttpRequest, Response, Route
@@ -152,21 +151,8 @@ _LISTED = frozenset({"status", "injections"})
 ABOUT_CHARS_MAX = 1_000
 
 
-class MemoryPrompt(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt with one argument, its subject."""
-
-    title: str
-    description: str
-    about: str
-    """Description of the argument."""
-    is_required: bool
-    question: str
-    """Question for `recall`."""
-    task: str
-    """Task for the model."""
-
-
-PROMPTS = msgspec.convert(tools.TEXTS["prompts"]["by_name"], dict[str, MemoryPrompt])
+PROMPTS: Json = tools.TEXTS["prompts"]["by_name"]
+"""Prompts with one argument, the subject `about`; the task is the model's."""
 
 
 def list_prompts() -> list[Json]:
@@ -174,14 +160,14 @@ def list_prompts() -> list[Json]:
     return [
         {
             "name": name,
-            "title": prompt.title,
-            "description": prompt.description,
+            "title": prompt["title"],
+            "description": prompt["description"],
             "arguments": [
                 {
                     "name": "about",
                     "title": "About",
-                    "description": prompt.about,
-                    "required": prompt.is_required,
+                    "description": prompt["about"],
+                    "required": prompt["is_required"],
                 }
             ],
         }
@@ -204,26 +190,26 @@ def fill_prompt(context: tools.ToolContext, name: object, arguments: object) -> 
             INVALID_PARAMS, "arguments must be an object whose values are text"
         )
     about = neutralize_line(given)[:ABOUT_CHARS_MAX]
-    if prompt.is_required and not about:
-        raise ProtocolError(INVALID_PARAMS, f"about is missing: {prompt.about}")
-    question = prompt.question.format(about=about).strip()
+    if prompt["is_required"] and not about:
+        raise ProtocolError(INVALID_PARAMS, f"about is missing: {prompt['about']}")
+    question = prompt["question"].format(about=about).strip()
     try:
         found = tools.result_as_text(tools.recall(context, RecallTool(question)))
     except MnemosynedError as error:
         raise ProtocolError(INTERNAL_ERROR, error.message) from error
-    task = prompt.task.format(about=about or "everything")
+    task = prompt["task"].format(about=about or "everything")
     text = f"{task}\n\n{tools.TEXTS['prompts']['rules']}\n\n```json\n{found}\n```"
     message = {"role": "user", "content": {"type": "text", "text": text}}
-    return {"description": prompt.description, "messages": [message]}
+    return {"description": prompt["description"], "messages": [message]}
 
 
 SERVER = {"name": "mnemosyne", "title": "Mnemosyne memory", "version": __version__}
 CAPABILITIES: Json = {"tools": {}, "resources": {}, "prompts": {}}
-INSTRUCTIONS: str = TEXTS["instructions"]
+INSTRUCTIONS: str = tools.TEXTS["instructions"]
 BATCH_MAX = 50
 HOUR_MS = 3_600_000
 
-MethodHandler = Callable[[ToolContext, McpRequest], Json]
+MethodHandler = Callable[[tools.ToolContext, McpRequest], Json]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +224,7 @@ class ProtocolMethod:
 
 
 def answer_message(
-    message: object, context_of: Callable[[McpRequest], ToolContext]
+    message: object, context_of: Callable[[McpRequest], tools.ToolContext]
 ) -> Any:  # noqa: ANN401
     """Return the JSON-RPC response to a decoded message, a list for a batch; None if not due.
 
@@ -273,7 +259,7 @@ def answer_message(
 
 
 def _handle_batch(
-    messages: list[Any], context_of: Callable[[McpRequest], ToolContext]
+    messages: list[Any], context_of: Callable[[McpRequest], tools.ToolContext]
 ) -> Json | list[Json] | None:
     """Return the responses to a batch, one error for its size, or None if none is due.
 
@@ -297,7 +283,7 @@ def _handle_batch(
 # ------------------------------------------------------------------- methods
 
 
-def _initialize(_: ToolContext, request: McpRequest) -> Json:
+def _initialize(_: tools.ToolContext, request: McpRequest) -> Json:
     """Return the result of the handshake, with the version asked for or the newest."""
     asked = request.params.get("protocolVersion")
     return {
@@ -310,14 +296,14 @@ def _initialize(_: ToolContext, request: McpRequest) -> Json:
 
 def _list_in_one_page(
     name: str,
-    list_entries: Callable[[ToolContext], list[Json]],
+    list_entries: Callable[[tools.ToolContext], list[Json]],
     *,
     ttl_ms: int = HOUR_MS,
     scope: str = "public",
 ) -> ProtocolMethod:
     """Return a protocol method that lists the entries in one page, under the key `name`."""
 
-    def run(context: ToolContext, request: McpRequest) -> Json:
+    def run(context: tools.ToolContext, request: McpRequest) -> Json:
         """Return the list. Raises `ProtocolError` for a cursor, as there is a single page."""
         if request.params.get("cursor") is not None:
             words = "unknown cursor: the list has a single page"
@@ -342,9 +328,9 @@ METHODS: Mapping[str, ProtocolMethod] = {
         eras=_MODERN,
         ttl_ms=HOUR_MS,
     ),
-    "tools/list": _list_in_one_page("tools", lambda _: LISTED),
+    "tools/list": _list_in_one_page("tools", lambda _: tools.LISTED),
     "tools/call": ProtocolMethod(
-        run=lambda context, request: call_tool(
+        run=lambda context, request: tools.call_tool(
             context,
             request.params.get("name"),
             request.params.get("arguments") or {},
@@ -354,7 +340,7 @@ METHODS: Mapping[str, ProtocolMethod] = {
         "resources", list_resources, ttl_ms=HOUR_MS // 60, scope="private"
     ),
     "resources/templates/list": _list_in_one_page(
-        "resourceTemplates", lambda _: TEXTS["resources"]["templates"]
+        "resourceTemplates", lambda _: tools.TEXTS["resources"]["templates"]
     ),
     "resources/read": ProtocolMethod(
         run=lambda context, request: read_resource(context, request.params.get("uri")),
@@ -413,7 +399,7 @@ def mcp_route(
         """Return the HTTP response to a message or batch, or a stream with progress."""
         origin = origin_of(http.headers, local=http.local)
 
-        def context_of(request: McpRequest) -> ToolContext:
+        def context_of(request: McpRequest) -> tools.ToolContext:
             """Return the context of a request: its client's identity, the caller and the time."""
             moment = now()
             identity = identify(
@@ -422,7 +408,7 @@ def mcp_route(
                 sessions=sessions,
                 now=moment,
             )
-            return ToolContext(
+            return tools.ToolContext(
                 caller=caller, identity=identity, sessions=sessions, now=moment
             )
 
@@ -524,7 +510,7 @@ def _decode_header(value: str | None) -> str | None:
 def _make_handshake_headers(
     request: McpRequest,
     origin: ClientOrigin,
-    context_of: Callable[[McpRequest], ToolContext],
+    context_of: Callable[[McpRequest], tools.ToolContext],
 ) -> tuple[tuple[str, str], ...]:
     """Return the response headers for `initialize`; none for other methods.
 
@@ -549,13 +535,12 @@ def _make_handshake_headers(
 
 def _wants_progress(request: McpRequest) -> bool:
     """Return True if a request calls a slow tool, and its client wants progress notifications."""
-    entry = BY_NAME.get(str(request.params.get("name")))
+    about = tools.TEXTS["tools"].get(str(request.params.get("name")), {})
     return (
         request.method == "tools/call"
         and request.id is not None
         and request.progress_token is not None
-        and entry is not None
-        and entry.texts.is_long
+        and about.get("is_long", False)
     )
 
 

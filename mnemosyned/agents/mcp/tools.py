@@ -329,58 +329,12 @@ def status(context: ToolContext, _: forms.StatusTool) -> Json:
 
 Tool = Callable[[ToolContext, Any], Json]
 
-ALWAYS_LOADED = "anthropic/alwaysLoad"
-"""Claude Code then shows the tool to the model from the start, and not only its name."""
-
-
-class ToolTexts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tool's row in `texts.toml`: its help, and hints for clients."""
-
-    title: str
-    help: str
-    reads: bool = False
-    destroys: bool = False
-    repeatable: bool = True
-    """Whether a second call with the same arguments changes nothing more."""
-    always_loaded: bool = False
-    is_long: bool = False
-    """Whether a call may take so long that its client wants to see progress."""
-    arguments: dict[str, str] = {}
-    """Help for each argument, by its name."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolEntry:
-    """A tool: name, arguments, function and texts."""
-
-    name: str
-    form: type[Request[Any]]
-    run: Tool
-    texts: ToolTexts
-
-    def as_json(self) -> Json:
-        """Return the entry for `tools/list`, without what a client assumes anyway."""
-        texts = self.texts
-        hints: Json = {"openWorldHint": False}
-        if texts.reads:
-            hints["readOnlyHint"] = True
-        else:
-            hints["destructiveHint"] = texts.destroys
-            hints["idempotentHint"] = texts.repeatable
-        entry: Json = {
-            "name": self.name,
-            "title": texts.title,
-            "description": texts.help,
-            "inputSchema": forms.arguments_schema(self.form, texts.arguments),
-            "annotations": hints,
-        }
-        if texts.always_loaded:
-            entry["_meta"] = {ALWAYS_LOADED: True}
-        return entry
+META_LOADED = {"anthropic/alwaysLoad": True}
+"""With it, Claude Code shows a tool to the model from the start, and not only its name."""
 
 
 TEXTS: Json = read_tables(__file__, "texts.toml")
-_RUN: dict[str, tuple[type[Request[Any]], Tool]] = {
+TOOLS: dict[str, tuple[type[Request[Any]], Tool]] = {
     "recall": (forms.RecallTool, recall),
     "remember": (forms.RememberTool, remember),
     "get": (forms.PartOfText, get),
@@ -389,11 +343,24 @@ _RUN: dict[str, tuple[type[Request[Any]], Tool]] = {
     "forget": (forms.ForgetTool, forget),
     "status": (forms.StatusTool, status),
 }
-BY_NAME = {
-    name: ToolEntry(name, form, run, msgspec.convert(TEXTS["tools"][name], ToolTexts))
-    for name, (form, run) in _RUN.items()
-}
-LISTED = [entry.as_json() for entry in BY_NAME.values()]
+"""The arguments and the function of each tool."""
+
+
+def _list_tool(name: str) -> Json:
+    """Return the entry of a tool for `tools/list`, without what a client assumes anyway."""
+    about = TEXTS["tools"][name]
+    help = about.get("arguments", {})
+    entry = {
+        "name": name,
+        "title": about["title"],
+        "description": about["help"],
+        "inputSchema": forms.arguments_schema(TOOLS[name][0], help),
+        "annotations": {"openWorldHint": False, **about["hints"]},
+    }
+    return entry | ({"_meta": META_LOADED} if about.get("always_loaded") else {})
+
+
+LISTED = [_list_tool(name) for name in TOOLS]
 
 
 def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
@@ -401,14 +368,14 @@ def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
 
     Errors that the model can correct are results with `isError`. Raises `ProtocolError`.
     """
-    entry = BY_NAME.get(name) if isinstance(name, str) else None
-    if entry is None:
-        names = ", ".join(BY_NAME)
+    if not isinstance(name, str) or name not in TOOLS:
+        names = ", ".join(TOOLS)
         raise ProtocolError(INVALID_PARAMS, f"Unknown tool; the tools are {names}")
     if not isinstance(arguments, dict):
         raise ProtocolError(INVALID_PARAMS, "arguments must be an object")
     try:
-        result = entry.run(context, parse_text(entry.form, arguments))
+        form, run = TOOLS[name]
+        result = run(context, parse_text(form, arguments))
     except MnemosynedError as error:
         return {
             "content": [{"type": "text", "text": neutralize(error.message)}],
