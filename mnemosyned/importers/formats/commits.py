@@ -5,25 +5,21 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from tempfile import TemporaryFile
+from typing import BinaryIO, cast
 
 from mnemosyned.importers import importer, reading
 from mnemosyned.importers.projects import project_of
 from mnemosyned.verbs.memories import Remember
 
-COMMIT_BYTES_MAX = 1 << 20
 BODY_CHARS_MAX = 100_000
 COMMITS_MAX = 5_000_000
 VAULT_FOLDER = ".obsidian"
 """A vault of notes that is kept in git is read as notes."""
-_FORM = "%x1e%H%x1f%an%x1f%ae%x1f%aI%x1f%B"
-"""The output of git for a commit; its separators never occur in text."""
-_RECORD, _FIELD = b"\x1e", "\x1f"
 _SAFE = (
     "--no-pager",
     "-c", "core.fsmonitor=false",
@@ -88,7 +84,8 @@ class GitRepository(importer.ImportFormat):
         arguments = [
             "git", "-C", str(source.path.absolute()), *_SAFE, "log", "--reverse", "--topo-order",
             "--no-color", "--no-show-signature", "--no-notes", "--no-mailmap", "--encoding=UTF-8",
-            "--no-patch", f"--max-count={COMMITS_MAX}", f"--format={_FORM}", "HEAD", "--",
+            "--no-patch", "--no-decorate", "--no-abbrev-commit", "--no-expand-tabs",
+            "--format=medium", "--date=iso-strict", f"--max-count={COMMITS_MAX}", "HEAD", "--",
         ]  # fmt: skip
         try:
             with (
@@ -103,9 +100,13 @@ class GitRepository(importer.ImportFormat):
                 ExitStack() as stack,
             ):
                 stack.callback(process.kill)
-                commits = _parse_git_log(process, start.number)
+                output = cast("BinaryIO", process.stdout)
+                commits = reading.group_lines(
+                    reading.lines_of(output), _take_saved_line
+                )
+                further = (each for each in commits if each.number > start.number)
                 yield from reading.convert_records(
-                    source, commits, make, noun="commit", start=start
+                    source, further, make, noun="commit", start=start
                 )
                 if process.wait():
                     errors.seek(0)
@@ -113,44 +114,6 @@ class GitRepository(importer.ImportFormat):
                     raise importer.SourceRefused(f"git says: {[*said, 'nothing'][0]}")
         except FileNotFoundError as error:
             raise importer.SourceRefused("git is not installed") from error
-
-
-def _split_git_records(process: subprocess.Popen[bytes]) -> Iterator[str]:
-    """Yield the text that `git log` prints for each commit, cut at `COMMIT_BYTES_MAX` bytes."""
-    waiting = b""
-    output = process.stdout
-    while output and (data := output.read(1 << 16)):
-        *complete, waiting = (waiting + data).split(_RECORD)
-        for record in complete:
-            if record.strip():
-                yield reading.decode_text(record[:COMMIT_BYTES_MAX])
-        if len(waiting) > COMMIT_BYTES_MAX:
-            waiting = waiting[:COMMIT_BYTES_MAX]
-    if waiting.strip():
-        yield reading.decode_text(waiting[:COMMIT_BYTES_MAX])
-
-
-def _parse_git_log(process: subprocess.Popen[bytes], done: int) -> Iterator[_Commit]:
-    """Yield the commits that `git log` prints after the first `done`, or their problems."""
-    end = 0
-    for number, text in enumerate(_split_git_records(process), 1):
-        end += len(text)
-        hash, *fields = text.split(_FIELD, 4)
-        if number <= done:
-            continue
-        if len(fields) < 4:
-            yield _Commit(number, end, problem="git printed no commit")
-            continue
-        author, address, date, message = fields
-        yield _Commit(
-            number,
-            end,
-            hash=hash.strip(),
-            author=author,
-            address=address,
-            date=date,
-            lines=[message],
-        )
 
 
 class SavedLog(importer.ImportFormat):
