@@ -252,28 +252,28 @@ def parse_record(
     parse: Callable[[], Remember | None],
     place: str,
     position: str,
-    size: int = 0,
+    size: int | None = None,
     *,
     exact: bool = False,
 ) -> Iterator[ImportItem | BadRecord]:
     """Yield the memory that `parse` returns, if any, or its error as a `BadRecord`.
 
-    `position` is where an import goes on after the record, `size` the bytes read for it (0: the
-    length of its text). Unless `exact`, the fields are made acceptable to the daemon.
+    `position` is where an import goes on after the record, `size` the bytes read for it (None:
+    the length of its text). Unless `exact`, the fields are made acceptable to the daemon.
     """
     try:
         memory = parse()
         if memory and not exact:
             memory = sendable(memory)
     except RecordRefused as refused:
-        yield BadRecord(place, str(refused), position, size)
+        yield BadRecord(place, str(refused), position, size or 0)
     except PARSE_ERRORS as error:
         is_told = isinstance(error, OSError | ValueError) and str(error)
         reason = str(error) if is_told else repr(error)
-        yield BadRecord(place, f"it cannot be read: {reason}", position, size)
+        yield BadRecord(place, f"it cannot be read: {reason}", position, size or 0)
     else:
         if memory:
-            size = size or len(memory.content)
+            size = len(memory.content) if size is None else size
             yield ImportItem(memory, place, position, size)
 
 

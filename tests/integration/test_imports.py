@@ -303,7 +303,7 @@ def test_an_archive_that_unpacks_to_gigabytes_or_is_cut_off_is_refused(
             member.write(b" " * (1 << 20))
 
     for path, reason in ((bomb, "which no export does"), (cut, "")):
-        (refused,) = ChatGptExport().read(ImportSource.of_path(path), START)
+        (refused,) = ChatGptExport("chatgpt").read(ImportSource.of_path(path), START)
         assert isinstance(refused, BadRecord)
         assert reason in refused.reason
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from mnemosyned.importers import reading
 from mnemosyned.importers.importer import (
+    PARSE_ERRORS,
     BadRecord,
     ImportFormat,
     ImportItem,
@@ -49,6 +50,7 @@ class RecordShape:
 
     content: list[str]
     key: list[str]
+    exact_key: bool = False
     session: list[str] = field(default_factory=list)
     source: list[str] = field(default_factory=list)
     role: list[str] = field(default_factory=list)
@@ -69,9 +71,9 @@ class RecordShape:
         pieces = [fill_template(piece, row) for piece in self.content]
         if not any(pieces):
             raise RecordRefused("it has no text")
-        # A UUID is written with and without dashes.
-        filled = (fill_template(part, row) for part in self.key)
-        key = [_UUID.sub(r"\1\2\3\4\5", part) for part in filled]
+        key = [fill_template(part, row) for part in self.key]
+        if not self.exact_key:  # a UUID is written with and without dashes
+            key = [_UUID.sub(r"\1\2\3\4\5", part) for part in key]
         if not all(key[-1:]):
             raise RecordRefused("nothing identifies it")
         values = (_value_of(row, name) for name in self.tags)
@@ -223,8 +225,14 @@ class StoreFormat(ImportFormat):
         if self._find_tables(source):
             yield from self._read_rows(source, position)
         elif export := self._recognize_export(source):
-            yield from self._read_export(source, export, int(position or 0))
+            # A journal of an earlier version may have another form of position.
+            done = int(position) if position.isdecimal() else 0
+            yield from self._read_export(source, export, done)
         else:
+            for each in self._exports:  # an archive may have a fault
+                name = re.compile(each.member)
+                with reading.open_documents(source, [name]) as documents:
+                    next(documents, None)
             raise SourceRefused("it has not the form of a store that can be read")
 
     def _find_tables(self, source: ImportSource) -> list[StoreTable]:
@@ -263,12 +271,12 @@ class StoreFormat(ImportFormat):
                         )
 
     def _convert(
-        self, kind: str, row: Row, place: str, position: str
+        self, kind: str, row: Row, place: str, position: str, size: int | None = None
     ) -> Iterator[ImportItem | BadRecord]:
         """Yield the memory of a record of a kind, or a bad record; nothing for a deleted one."""
         row = {**row, "record": kind}
         convert = partial(self._shapes[kind].convert, self.name, row)
-        yield from parse_record(convert, place, position)
+        yield from parse_record(convert, place, position, size)
 
     def _recognize_export(self, source: ImportSource) -> StoreExport | None:
         """Return the kind of export of the program that a JSON document or archive is, or None."""
@@ -277,9 +285,8 @@ class StoreFormat(ImportFormat):
             outline = reading.outline_source(source, pattern)
             if outline is None or not outline.keys.issuperset(export.keys):
                 continue
-            if export.mark.encode() in source.head and (
-                not outline.is_list or "" in export.lists
-            ):
+            is_form = outline.is_list == ("" in export.lists)
+            if is_form and export.mark.encode() in source.head:
                 return export
         return None
 
@@ -294,37 +301,68 @@ class StoreFormat(ImportFormat):
             for document, (name, stream) in enumerate(documents):
                 is_about = document == 0 and export.members != ""
                 top = dict(shared)
-                for element in reading.JsonReader(stream).elements():
-                    number, key = next(numbers), element.key or name
-                    if is_about:
-                        shared[f"about.{key}"] = element.value
-                    elif key not in export.lists:
-                        top[f"top.{key}"] = element.value
-                    else:
-                        rows = self.split_rows(export.lists[key], element.value)
-                        place = f"{source.name}, {key or 'entry'} {element.index + 1}"
-                        if number > done:
-                            yield from self._read_element(rows, top, place, number)
+                try:
+                    for element in reading.JsonReader(stream).elements():
+                        number, key = next(numbers), element.key or name
+                        # Of an archive's documents that are lists, each has the name "" too.
+                        own = None if element.key else export.lists.get("")
+                        kind = export.lists.get(key, own)
+                        if is_about:
+                            shared[f"about.{key}"] = element.value
+                        elif kind is None:
+                            top[f"top.{key}"] = element.value
+                        elif number > done:
+                            place = f"{source.name}, {key or 'entry'}"
+                            yield from self._read_element(
+                                kind, element, top, place, number
+                            )
+                except SourceRefused as broken:  # other documents may be whole
+                    yield BadRecord(f"{source.name} {name}".strip(), str(broken))
 
     def _read_element(
         self,
-        rows: list[tuple[str, object]],
+        kind: str,
+        element: reading.JsonElement,
         top: Row,
-        place: str,
+        where: str,
         number: int,
     ) -> Iterator[ImportItem | BadRecord]:
         """Yield the memories of an element's records, with the fields `top` of its document."""
-        for index, (kind, row) in enumerate(rows, 1):
+        rows: list[tuple[str, object]] = []
+        where, size = f"{where} {element.index + 1}", element.size
+        try:
+            rows.extend(self.split_rows(kind, element.value))
+        except PARSE_ERRORS as error:
+            yield BadRecord(where, f"it has not the form of this export: {error!r}")
+        for index, (of, row) in enumerate(rows, 1):
             # What is left of an element is read with all of it the next time.
             position = str(number if index == len(rows) else number - 1)
+            place = f"{where}, {of} {index}" if len(rows) > 1 else where
             if isinstance(row, Mapping):
-                yield from self._convert(kind, {**top, **row}, place, position)
+                yield from self._convert(of, {**top, **row}, place, position, size)
             else:
                 yield BadRecord(place, "it is not an object", position)
+            size = 0
 
-    def split_rows(self, kind: str, value: object) -> list[tuple[str, object]]:
-        """Return the records in an element of an export's list, each with its kind."""
+    def split_rows(self, kind: str, value: object) -> Iterable[tuple[str, object]]:
+        """Return the records in an element of an export's list, each with its kind.
+
+        Raises `PARSE_ERRORS` for an element of another form.
+        """
         return [(kind, value)]
+
+    def size(self, source: ImportSource) -> int:
+        """Return the number of bytes to read: the file's, or of the documents in an archive."""
+        if not source.head.startswith(reading.ZIP_SIGNATURE):
+            return source.size()
+        with suppress(SourceRefused):  # reported when it is read
+            return sum(
+                member.file_size
+                for export in self._exports
+                for name in filter(None, (export.member, export.members))
+                for member in reading.members_of(source.path, re.compile(name))
+            )
+        return source.size()
 
 
 def _has_records(database: sqlite3.Connection, table: StoreTable) -> bool:
