@@ -337,13 +337,15 @@ class SentenceEncoder(Embedder):
                 raise
             log.warning("encoder_not_cached", path=str(path), reason=str(error))
         with tempfile.TemporaryDirectory(prefix="mnemosyned-") as folder:
-            return self._make_file(Path(folder) / encoder_file.FILE_NAME)
+            return self._make_file(
+                Path(folder) / encoder_file.FILE_NAME, is_lasting=False
+            )
 
-    def _make_file(self, path: Path) -> BinaryIO:
+    def _make_file(self, path: Path, *, is_lasting: bool = True) -> BinaryIO:
         """Let a child process write the encoder's file, and open it. Raises `ModelUnavailable`.
 
-        If the encoder is closed before, the child process finishes alone, for the next program: one
-        that runs for less than a second or two would never have the file.
+        If the encoder is closed before, a file that is lasting is finished for the next program: one
+        that runs for less than a second or two would never have it.
         """
         closed = self._closed
         child = subprocess.Popen(  # noqa: S603 our own module
@@ -367,6 +369,9 @@ class SentenceEncoder(Embedder):
         ).start()
         while not ended.wait(CLOSED_CHECK_S):
             if self._closed != closed:
+                if not is_lasting:
+                    child.kill()
+                    ended.wait()
                 raise ModelUnavailable("the encoder was closed")
         if file := encoder_file.open_encoder_file(path):
             log.info("encoder_file_made", path=str(path))

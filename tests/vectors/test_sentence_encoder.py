@@ -225,13 +225,20 @@ def test_a_changed_package_is_refused(
     assert not (tmp_path / FILE_NAME).exists()
 
 
-def test_closing_leaves_the_file_to_a_child_that_finishes_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_closing_leaves_a_lasting_file_to_a_child_that_finishes_alone(
+    *, has_cache: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path))
+    cache, temporary = tmp_path / "cache", tmp_path / "temporary"
+    temporary.mkdir()
+    if not has_cache:
+        cache.touch()
+    monkeypatch.setenv("CACHE_DIRECTORY", str(cache))
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     started = threading.Event()
     real = subprocess.Popen
     finish = tmp_path / "finish"
+    children: list[subprocess.Popen[str]] = []
 
     def start(command: list[str], **options: object) -> subprocess.Popen[str]:
         waits = (
@@ -240,6 +247,7 @@ def test_closing_leaves_the_file_to_a_child_that_finishes_alone(
             f"pathlib.Path({command[-1]!r}).touch()"
         )
         child: subprocess.Popen[str] = real([sys.executable, "-c", waits], **options)  # type: ignore[call-overload]
+        children.append(child)
         started.set()
         return child
 
@@ -262,7 +270,11 @@ def test_closing_leaves_the_file_to_a_child_that_finishes_alone(
 
     assert not thread.is_alive()
     assert len(errors) == 1
-    wait_until((tmp_path / FILE_NAME).exists)
+    wait_until(lambda: children[0].poll() is not None)
+    assert (children[0].returncode == 0) is has_cache
+    assert not list(temporary.iterdir())
+    if has_cache:
+        assert (cache / FILE_NAME).exists()
 
 
 def test_packed_vectors_keep_their_direction() -> None:
