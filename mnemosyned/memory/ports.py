@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mnemosyned.storage.common.injections import InjectionStore
     from mnemosyned.storage.common.learnings import LearningStore
     from mnemosyned.storage.common.listing import ListStore
-    from mnemosyned.storage.common.records import CompactionStore, RecordStore
+    from mnemosyned.storage.common.records import RecordStore
     from mnemosyned.storage.common.search import VectorStore
     from mnemosyned.storage.common.sleep import RollupStore, SleepStore
     from mnemosyned.storage.common.undo import RetentionStore, UndoStore
@@ -208,7 +208,7 @@ class MemoryStore(Protocol):
     read_only: bool
     """Whether the server takes no writes, as a standby does."""
     memories: RecordStore
-    """Single memories and episodes."""
+    """Single memories and episodes, and messages replaced by summaries."""
     lists: ListStore
     """Memories and summaries in the order of time, sessions and sources."""
     search: SearchStore
@@ -225,8 +225,6 @@ class MemoryStore(Protocol):
     """Edits, tags and pins."""
     learnings: LearningStore
     """Standing instructions and facts."""
-    compactions: CompactionStore
-    """Messages replaced by summaries."""
     maintenance: MaintenanceStore
     """Totals, health, durability and backups."""
     retention: RetentionStore

@@ -499,7 +499,7 @@ class WindowService:
         stubs = [
             make_compaction(id, "", [parts[id]]) for id in conversation.new_stubs(done)
         ]
-        return self.store.compactions.add([*summaries, *stubs])
+        return self.store.memories.add_compactions([*summaries, *stubs])
 
     def expand(self, request: Expand) -> Expanded | None:
         """Return the messages of a compaction by its id; None if the id is no compaction's.
@@ -507,7 +507,7 @@ class WindowService:
         Forgotten messages are left out. An extractive summarizer writes the summary from the
         others. Raises `NotFound` if all were forgotten.
         """
-        compaction = self.store.compactions.get(request.id)
+        compaction = self.store.memories.compaction(request.id)
         if compaction is None:
             return None
         compacted, originals = compaction
@@ -540,7 +540,9 @@ class WindowService:
         """Return a message, said at `said`, as a memory to store; for a stub, only the id of its compaction."""
         own = conversation.original(id)
         archived_as = find_stub_pointer(own)
-        compaction = self.store.compactions.get(archived_as) if archived_as else None
+        compaction = (
+            self.store.memories.compaction(archived_as) if archived_as else None
+        )
         if archived_as and compaction:
             _, originals = compaction
             if any(is_stub_of(own, as_message(memory)) for memory in originals):
@@ -573,7 +575,7 @@ class WindowService:
                 *(id for id in content.summary_of if id.startswith("c-")),
             ]
             if not content.summary_of:
-                known = self.store.compactions.find_by_summary(
+                known = self.store.memories.find_compaction(
                     mask_secrets(message_text(message)),
                     session=conversation.session,
                     source=conversation.source,

@@ -206,9 +206,8 @@ class ListService:
 
     def sources(self, request: listing.Sources) -> listing.SourceList:
         """Return sources whose names begin with a prefix, up to a limit, and how many there are."""
-        begin = request.prefix or ""
-        named = ((each.source or "", each) for each in self.store.sources())
-        totals = [each for source, each in named if source.startswith(begin)]
+        begin, every = request.prefix or "", self.store.sources()
+        totals = [each for each in every if (each.source or "").startswith(begin)]
         return listing.SourceList(totals[: request.limit], len(totals))
 
     def count_today(self) -> int:

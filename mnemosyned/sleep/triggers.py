@@ -272,24 +272,17 @@ class TriggerWatch:
                 return None
             ended = self.monotonic()
             self._quiet_until = ended + REST_S
-            self._suspend_if_useless(name, rest, report, ended)
+            if report and (report.evicted or report.problem):
+                rest.length = rest.until = 0.0
+                return name
+            # It consolidated nothing, or was put off: next time the rest is twice as long.
+            rest.length = min(max(BACK_OFF_S, rest.length * 2), BACK_OFF_MAX_S)
+            rest.until = ended + rest.length
+            log.info(
+                "trigger_suspended", trigger=name.value, seconds=round(rest.length)
+            )
             return name
         return None
-
-    @staticmethod
-    def _suspend_if_useless(
-        name: Trigger, rest: _Rest, report: CycleReport | None, ended: float
-    ) -> None:
-        """Suspend a trigger whose cycle consolidated nothing, or was put off, twice as long each time.
-
-        A trigger whose cycle was cut short is not suspended. `ended` is in monotonic seconds.
-        """
-        if report and (report.evicted or report.problem):
-            rest.length = rest.until = 0.0
-            return
-        rest.length = min(max(BACK_OFF_S, rest.length * 2), BACK_OFF_MAX_S)
-        rest.until = ended + rest.length
-        log.info("trigger_suspended", trigger=name.value, seconds=round(rest.length))
 
 
 POWER = Path("/sys/class/power_supply")

@@ -304,11 +304,11 @@ def compact(
         text_hash=content_hash(text or f"summary {id}"),
         created_at=NOON,
     )
-    return store.compactions.add([NewCompaction(made, parts)])
+    return store.memories.add_compactions([NewCompaction(made, parts)])
 
 
 def left(store: MemoryStore, id: str) -> list[str]:
-    found = store.compactions.get(id)
+    found = store.memories.compaction(id)
     assert found
     return [one.content for one in found[1]]
 
@@ -318,7 +318,7 @@ def test_a_compaction_keeps_its_messages_in_order(store: MemoryStore) -> None:
 
     assert compact(store, "c", *messages) == ["b", "a"]
     assert left(store, "c") == ["note b", "note a"]
-    assert store.compactions.get("other") is None
+    assert store.memories.compaction("other") is None
 
 
 def test_one_goes_on_from_others_however_deep(store: MemoryStore) -> None:
@@ -365,7 +365,7 @@ def test_compactions_leave_out_the_forgotten(store: MemoryStore) -> None:
     consolidate(store, promotion("e", get_memory(store, "a")))
     store.deletion.forget(["b"])
 
-    found = store.compactions.get("c")
+    found = store.memories.compaction("c")
     assert found
     assert [(one.id, one.episode) for one in found[1]] == [("a", "e"), ("z", None)]
 
@@ -374,7 +374,7 @@ def test_a_summary_is_known_again_by_its_words(store: MemoryStore) -> None:
     compact(store, "c", taken("a"), text="what was said")
 
     def found(text: str, *, session: str = "default") -> str | None:
-        return store.compactions.find_by_summary(text, session=session, source=None)
+        return store.memories.find_compaction(text, session=session, source=None)
 
     assert found("what was said") == "c"
     assert found("what was not said") is None

@@ -190,19 +190,24 @@ class IntakeTransaction(ABC):
         """Write the index entries of the inserted memories; return the count of working memory."""
 
 
+# CROSS JOIN: SQLite takes the compactions of a recursion to be many.
+_PARTS_BELOW = (
+    'WITH RECURSIVE below (id) AS (SELECT %(id)s::text COLLATE "C" UNION '
+    "SELECT c.part FROM below CROSS JOIN compacted AS c "
+    "WHERE c.owner = %(owner)s AND c.compaction = below.id) "
+    "SELECT c.compaction, c.part FROM below CROSS JOIN compacted AS c "
+    "WHERE c.owner = %(owner)s AND c.compaction = below.id ORDER BY c.compaction, c.position"
+)
+"""Compaction and part of all compactions from which `id` goes on, in order."""
 _ORIGINALS = ORIGINALS_BELOW.format("seq", "m.created_at, m.seq")
 
 
-class IntakeStore(StorePart):
-    """A part of a store that stores drafts."""
+class RecordStore(StorePart):
+    """Single memories and episodes, by id, and messages that compactions replaced by a summary."""
 
     def __init__(self, engine: Engine, intake: type[IntakeTransaction]) -> None:
         super().__init__(engine)
         self._intake = intake
-
-
-class RecordStore(IntakeStore):
-    """Single memories and episodes, by id."""
 
     @reads
     def get(self, session: CommonSession, id: str) -> MemoryRecord | Episode:
@@ -282,55 +287,10 @@ class RecordStore(IntakeStore):
         """
         return self._engine.write(self._intake(drafts, action).run)
 
-
-def tier_totals(session: CommonSession) -> dict[Tier, TierTotals]:
-    """Return the number of entries, of characters and the earliest time of each tier.
-
-    The earliest time of the archive is that of its first episode.
-    """
-    working = session.select_value("fresh", "min(created_at)")
-    episodes = session.select_value("episode", "min(covers_from)")
-    totals = session.totals()
-    return {
-        tier: TierTotals(*totals[tier], optional_instant(oldest))
-        for tier, oldest in (
-            (Tier.WORKING, working),
-            (Tier.EPISODIC, episodes),
-            (Tier.ARCHIVE, episodes),
-        )
-    }
-
-
-def insert_compaction(session: CommonSession, compaction: ExportedCompaction) -> bool:
-    """Insert a compaction with its parts in order, unless its id is stored; return if inserted."""
-    if not COMPACTIONS.add(session, compaction, UNLESS_KNOWN):
-        return False
-    session.insert_each(
-        "compacted",
-        [
-            {"compaction": compaction.id, "position": position, "part": part}
-            for position, part in enumerate(compaction.parts)
-        ],
-    )
-    return True
-
-
-# CROSS JOIN: SQLite takes the compactions of a recursion to be many.
-_PARTS_BELOW = (
-    'WITH RECURSIVE below (id) AS (SELECT %(id)s::text COLLATE "C" UNION '
-    "SELECT c.part FROM below CROSS JOIN compacted AS c "
-    "WHERE c.owner = %(owner)s AND c.compaction = below.id) "
-    "SELECT c.compaction, c.part FROM below CROSS JOIN compacted AS c "
-    "WHERE c.owner = %(owner)s AND c.compaction = below.id ORDER BY c.compaction, c.position"
-)
-"""Compaction and part of all compactions from which `id` goes on, in order."""
-
-
-class CompactionStore(IntakeStore):
-    """Keeps the messages that compactions replaced by a summary."""
+    # ------------------------------------------------------------ compactions
 
     @writes
-    def add(
+    def add_compactions(
         self, session: CommonSession, compactions: Sequence[ports.NewCompaction]
     ) -> list[str]:
         """Store compactions with their new messages, all or none; return the ids of their memories."""
@@ -380,7 +340,7 @@ class CompactionStore(IntakeStore):
         return id
 
     @reads
-    def get(
+    def compaction(
         self, session: CommonSession, id: str
     ) -> tuple[ExportedCompaction, list[MemoryRecord]] | None:
         """Return a compaction and its remaining messages in conversation order; None if unknown."""
@@ -395,7 +355,7 @@ class CompactionStore(IntakeStore):
         return found[0], [memories[id] for id in ids if id in memories]
 
     @reads
-    def find_by_summary(
+    def find_compaction(
         self, snapshot: CommonSession, text: str, *, session: str, source: str | None
     ) -> str | None:
         """Return the id of the newest compaction in a session and source with this summary, or None."""
@@ -408,3 +368,35 @@ class CompactionStore(IntakeStore):
             source=source,
         )
         return id
+
+
+def tier_totals(session: CommonSession) -> dict[Tier, TierTotals]:
+    """Return the number of entries, of characters and the earliest time of each tier.
+
+    The earliest time of the archive is that of its first episode.
+    """
+    working = session.select_value("fresh", "min(created_at)")
+    episodes = session.select_value("episode", "min(covers_from)")
+    totals = session.totals()
+    return {
+        tier: TierTotals(*totals[tier], optional_instant(oldest))
+        for tier, oldest in (
+            (Tier.WORKING, working),
+            (Tier.EPISODIC, episodes),
+            (Tier.ARCHIVE, episodes),
+        )
+    }
+
+
+def insert_compaction(session: CommonSession, compaction: ExportedCompaction) -> bool:
+    """Insert a compaction with its parts in order, unless its id is stored; return if inserted."""
+    if not COMPACTIONS.add(session, compaction, UNLESS_KNOWN):
+        return False
+    session.insert_each(
+        "compacted",
+        [
+            {"compaction": compaction.id, "position": position, "part": part}
+            for position, part in enumerate(compaction.parts)
+        ],
+    )
+    return True

@@ -73,42 +73,23 @@ def all_terms_condition(
     `seq` is the column with the row number. Different words may share a hash of 32 bits: who must
     not err compares the texts afterward.
     """
-    has = [
-        _term_condition(owner, term, number, only_grams=term in terms.grams)
-        for number, term in enumerate((*terms.words, *terms.grams))
-    ]
-    every, values = " AND ".join(each.text for each in has), dict[str, object]()
-    for each in has:
-        values |= each.values
-    text = (
-        f"{seq} IN (SELECT i.seq FROM memory_index AS i "
-        f"WHERE i.owner = %(owner)s AND {every})"
-    )
-    return listing.Condition(text, values)
-
-
-def _term_condition(
-    owner: int, term: str, number: int, *, only_grams: bool
-) -> listing.Condition:
-    """Return the condition for index entries with any spelling of a term.
-
-    `number` makes the names of its bind values distinct. With `only_grams` the first index, of
-    stemmed words, is left out.
-    """
-    texts = [term, *accent_variants(term)]
-    phrases: dict[str, list[list[int]]] = {
-        "grams": [gram_term_hashes(owner, text) for text in texts]
-    }
-    if not only_grams:
-        phrases["words"] = [phrase_hashes(owner, text) for text in texts]
-    clauses: list[str] = []
+    text = f"{seq} IN (SELECT i.seq FROM memory_index AS i WHERE i.owner = %(owner)s"
     values: dict[str, object] = {}
-    for column, hashes in phrases.items():
-        for place, phrase in enumerate(filter(None, hashes)):
-            name = f"{column}_{number}_{place}"
-            clauses.append(f"i.{column} @> %({name})s::integer[]")
-            values[name] = phrase
-    return listing.Condition(f"({' OR '.join(clauses) or 'false'})", values)
+    for number, term in enumerate((*terms.words, *terms.grams)):
+        texts = [term, *accent_variants(term)]
+        phrases: dict[str, list[list[int]]] = {
+            "grams": [gram_term_hashes(owner, text) for text in texts]
+        }
+        if term not in terms.grams:  # which the first index, of stemmed words, has not
+            phrases["words"] = [phrase_hashes(owner, text) for text in texts]
+        clauses: list[str] = []
+        for column, hashes in phrases.items():
+            for place, phrase in enumerate(filter(None, hashes)):
+                name = f"{column}_{number}_{place}"
+                clauses.append(f"i.{column} @> %({name})s::integer[]")
+                values[name] = phrase
+        text += f" AND ({' OR '.join(clauses) or 'false'})"
+    return listing.Condition(f"{text})", values)
 
 
 def query_filter(session: PostgresSession, query: Query) -> PostgresFilter:

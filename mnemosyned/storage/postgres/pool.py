@@ -26,6 +26,7 @@ import psycopg
 
 from mnemosyned.errors import NotFound, SleepInProgress, StorageFailed
 from mnemosyned.logs import logger
+from mnemosyned.search.words import Frequencies
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.connections import (
     NOT_ANSWERED,
@@ -197,20 +198,17 @@ def refresh_statistics(session: PostgresSession) -> bool:
     counts = session.execute(_COUNTS).fetchone() if session.scalar(_OWN) else None
     if counts is None:
         return False
-    is_stale = any(
-        count >= CHECKED_EVERY and _expected_rows(session, table) * TOO_LOW < count
-        for table, count in zip(("fresh", "placed"), counts, strict=True)
-    )
-    if is_stale:
-        session.execute(_ANALYZE)
-    return is_stale
-
-
-def _expected_rows(session: PostgresSession, table: str) -> float:
-    """Return the rows that the planner expects of the session's owner; infinitely many on a cluster."""
-    (plan,) = session.scalar(_BELIEVED.format(table=table))
-    node = plan["Plan"]
-    return float("inf") if node["Node Type"] == "Custom Scan" else node["Plan Rows"]
+    for table, count in zip(("fresh", "placed"), counts, strict=True):
+        if count < CHECKED_EVERY:
+            continue
+        (plan,) = session.scalar(_BELIEVED.format(table=table))
+        node = plan["Plan"]
+        # A cluster has no estimate of an owner's rows.
+        is_known = node["Node Type"] != "Custom Scan"
+        if is_known and node["Plan Rows"] * TOO_LOW < count:
+            session.execute(_ANALYZE)
+            return True
+    return False
 
 
 log = logger()
@@ -492,6 +490,8 @@ class PostgresEngine:
     def __init__(self, pool: Pool, owner: int) -> None:
         self.pool = pool
         self.owner = owner
+        self.frequencies = Frequencies()
+        """Of the words in questions, kept between them."""
 
     def reading(self) -> AbstractContextManager[PostgresSession]:
         """Lend a session that sees one snapshot while the block runs."""

@@ -24,7 +24,7 @@ from mnemosyned.search.query import (
 )
 from mnemosyned.search.scoring import READ_CHARS_MAX
 from mnemosyned.search.weights import WEIGHTS as RANKING_WEIGHTS
-from mnemosyned.search.words import Forms, Frequencies
+from mnemosyned.search.words import Forms
 from mnemosyned.storage.common.listing import (
     asked_conditions,
     column_conditions,
@@ -288,9 +288,8 @@ class PostgresSearch(StorePart, SearchStore):
 
     _engine: PostgresEngine
 
-    def __init__(self, engine: PostgresEngine, frequencies: Frequencies) -> None:
+    def __init__(self, engine: PostgresEngine) -> None:
         super().__init__(engine)
-        self._frequencies = frequencies
         self._kept = postings.IndexCache()
         self._kept_rows = postings.RowCache()
 
@@ -302,7 +301,7 @@ class PostgresSearch(StorePart, SearchStore):
             return SearchCandidates()
         with self._engine.pool.reading(self._engine.owner, first=TOTALS) as session:
             index = PostgresIndex(session, self._kept, self._kept_rows)
-            return find_candidates(index, query, self._frequencies)
+            return find_candidates(index, query, self._engine.frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
         asked = {position for result in results for position in result.positions}

@@ -14,13 +14,12 @@ from mnemosyned.errors import NotFound, StorageFailed
 from mnemosyned.memory import engine_ports
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
-from mnemosyned.search.words import Frequencies
 from mnemosyned.storage.common.edits import ChangeStore
 from mnemosyned.storage.common.endings import EndingStore
 from mnemosyned.storage.common.exchange import ExchangeStore
 from mnemosyned.storage.common.injections import InjectionStore
 from mnemosyned.storage.common.learnings import LearningStore
-from mnemosyned.storage.common.records import CompactionStore, tier_totals
+from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import Row, StorePart, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, WatchStore
@@ -50,11 +49,8 @@ class PostgresMaintenance(StorePart, MaintenanceStore):
 
     _engine: PostgresEngine
 
-    def __init__(
-        self, engine: PostgresEngine, frequencies: Frequencies, *, read_only: bool
-    ) -> None:
+    def __init__(self, engine: PostgresEngine, *, read_only: bool) -> None:
         super().__init__(engine)
-        self._frequencies = frequencies
         self._read_only = read_only
 
     @reads
@@ -104,7 +100,7 @@ class PostgresMaintenance(StorePart, MaintenanceStore):
     def release_memory(self, *, words: bool = False) -> None:
         """Free the cached word frequencies if `words` is true; no other caches are kept here."""
         if words:
-            self._frequencies.clear()
+            self._engine.frequencies.clear()
 
     def back_up(self, target: Path) -> CopyReport:
         """Raise `StorageFailed`, as backups are made with the tools of the server."""
@@ -123,18 +119,14 @@ class PostgresStore(MemoryStore):
         self.owner = owner
         self.pool = pool
         engine = PostgresEngine(pool, owner)
-        frequencies = Frequencies()
         self.memories = memories.PostgresRecords(engine, memories.PostgresIntake)
-        self.search = PostgresSearch(engine, frequencies)
+        self.search = PostgresSearch(engine)
         self.lists = PostgresLists(engine)
         self.deletion = forgetting.PostgresDeletion(engine)
         self.changes = ChangeStore(engine)
         self.learnings = LearningStore(engine)
-        self.compactions = CompactionStore(engine, memories.PostgresIntake)
         self.vectors = PostgresVectors(engine, searched=ready.searches)
-        self.maintenance = PostgresMaintenance(
-            engine, frequencies, read_only=ready.read_only
-        )
+        self.maintenance = PostgresMaintenance(engine, read_only=ready.read_only)
         self.sleep = memories.PostgresSleep(engine)
         self.rollups = RollupStore(engine)
         self.retention = RetentionStore(engine)

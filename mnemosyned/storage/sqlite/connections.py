@@ -26,6 +26,7 @@ from typing import Generic, TypeVar
 from mnemosyned.errors import DISK_FULL, DatabaseReplaced, StorageFailed
 from mnemosyned.fairness import note_database_time
 from mnemosyned.logs import logger
+from mnemosyned.search.words import Frequencies
 from mnemosyned.storage.sqlite.session import SqliteSession
 
 BUSY_TIMEOUT_S = 10.0
@@ -695,5 +696,7 @@ class SqliteEngine:
     def __init__(self, writer: Writer, readers: Readers) -> None:
         self.writer = writer
         self.readers = readers
+        self.frequencies = Frequencies()
+        """Of the words in questions, kept between them."""
         self.write = writer.write
         self.reading, self.streaming = readers.reading, readers.snapshot

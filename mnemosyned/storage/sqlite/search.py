@@ -29,7 +29,7 @@ from mnemosyned.search.query import (
     SearchCandidates,
 )
 from mnemosyned.search.scoring import READ_CHARS_MAX
-from mnemosyned.search.words import Forms, Frequencies, Having, WordRows
+from mnemosyned.search.words import Forms, Having, WordRows
 from mnemosyned.storage.common import listing
 from mnemosyned.storage.common.listing import (
     Condition,
@@ -469,10 +469,6 @@ class SqliteSearch(StorePart, SearchStore):
 
     _engine: SqliteEngine
 
-    def __init__(self, engine: SqliteEngine, frequencies: Frequencies) -> None:
-        super().__init__(engine)
-        self._frequencies = frequencies
-
     def one_snapshot(self) -> AbstractContextManager[None]:
         return self._engine.readers.sharing()
 
@@ -480,7 +476,8 @@ class SqliteSearch(StorePart, SearchStore):
         if not query.terms and not query.only_then:
             return SearchCandidates()
         with self._engine.reading() as session:
-            return find_candidates(SqliteIndex(session), query, self._frequencies)
+            frequencies = self._engine.frequencies
+            return find_candidates(SqliteIndex(session), query, frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
         positions = {each for result in results for each in result.positions}

@@ -13,13 +13,12 @@ from mnemosyned.errors import StorageFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
-from mnemosyned.search.words import Frequencies
 from mnemosyned.storage.common.edits import ChangeStore
 from mnemosyned.storage.common.endings import EndingStore
 from mnemosyned.storage.common.exchange import ExchangeStore
 from mnemosyned.storage.common.injections import InjectionStore
 from mnemosyned.storage.common.learnings import LearningStore
-from mnemosyned.storage.common.records import CompactionStore, RecordStore, tier_totals
+from mnemosyned.storage.common.records import RecordStore, tier_totals
 from mnemosyned.storage.common.session import StorePart, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, WatchStore
@@ -56,14 +55,12 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
         *,
         file: ownership.DatabaseFile,
         checkpoints: Checkpoints,
-        frequencies: Frequencies,
         warnings: Sequence[str],
     ) -> None:
         super().__init__(engine)
         self._database = file.path
         self._file = file
         self._checkpoints = checkpoints
-        self._frequencies = frequencies
         self._warnings = tuple(warnings)
 
     @reads
@@ -127,7 +124,7 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
     def release_memory(self, *, words: bool = False) -> None:
         """Free the page caches of idle connections; with `words`, also the word frequencies."""
         if words:
-            self._frequencies.clear()
+            self._engine.frequencies.clear()
         self._engine.writer.shrink()
         self._engine.readers.shrink()
 
@@ -171,17 +168,15 @@ class SqliteStore(MemoryStore):
         self._readers = Readers(database, size=READERS, check=self._check_readable)
         self._checkpoints = Checkpoints(database, check=file.check)
         file.renewed = self._renew
-        frequencies = Frequencies()
         engine = SqliteEngine(self._writer, self._readers)
         self.memories = RecordStore(engine, memories.SqliteIntake)
         self.lists = SqliteLists(engine)
-        self.search = SqliteSearch(engine, frequencies)
+        self.search = SqliteSearch(engine)
         self.sleep = memories.SqliteSleep(engine)
         self.rollups = RollupStore(engine)
         self.deletion = SqliteDeletion(engine, checkpoint=self._checkpoints.run)
         self.changes = ChangeStore(engine)
         self.learnings = LearningStore(engine)
-        self.compactions = CompactionStore(engine, memories.SqliteIntake)
         self.vectors = memories.SqliteVectors(engine)
         self.retention = RetentionStore(engine)
         self.undo = UndoStore(engine)
@@ -195,7 +190,6 @@ class SqliteStore(MemoryStore):
             engine,
             file=file,
             checkpoints=self._checkpoints,
-            frequencies=frequencies,
             warnings=warnings,
         )
 
