@@ -75,9 +75,10 @@ def without_value(data: Json, path: KeyPath) -> Json:
 DEPTH_MAX = 100
 BYTE_ORDER_MARK = "\ufeff"
 
-COMMENT = r"//[^\r\n]*|/\*[\s\S]*?\*/"
-_BETWEEN = re.compile(rf"(?>[ \t\r\n]+|{COMMENT})*+")
-_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+COMMENT = r"//[^\r\n]*(?![^\r\n])|/\*[^*]*(?:\*(?!/)[^*]*)*\*/"
+"""Matched as a whole or not at all: none ends earlier so that what follows can match."""
+_BETWEEN = re.compile(rf"[ \t\r\n]*(?:(?:{COMMENT})[ \t\r\n]*)*")
+_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _BEYOND_JSON = re.compile(
     rf"{_STRING}|[\[{{]{_BETWEEN.pattern},"  # which stay, also the comma of "[,]"
     rf"|(?P<blank>^{BYTE_ORDER_MARK}|{COMMENT}|,(?={_BETWEEN.pattern}[}}\]]))",
