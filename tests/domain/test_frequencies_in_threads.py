@@ -17,9 +17,8 @@ from mnemosyned.search.words import (
 )
 from mnemosyned.text.terms import parse_terms
 
-QUESTIONS = 100
+QUESTIONS = 300
 THREADS = 4
-KEPT = 4_000
 
 
 class SameRows(WordRows):
@@ -67,10 +66,11 @@ def _let_others_run(phase: str, info: object) -> None:
 
 
 @pytest.mark.usefixtures("often_interrupted")
-def test_words_are_dropped_while_other_threads_add_some() -> None:
+def test_words_are_dropped_while_other_threads_add_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mnemosyned.search.words.FREQUENCIES_KEPT_MAX", 5)
     frequencies = Frequencies()
-    for number in range(KEPT):
-        frequencies.look_up(SameRows(1), parse_terms(f"oak{number}"), 1_000)
 
     def ask(thread: int) -> None:
         for number in range(QUESTIONS):
