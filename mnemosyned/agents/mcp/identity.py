@@ -44,9 +44,6 @@ _NOT_NAME = re.compile(r"[^a-z0-9]+")
 _NOT_VISIBLE = re.compile(r"[^!-~]+")
 
 
-_FACTS = {"directory", "project", "life", "claude_session", "claude_directory"}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientIdentity:
     """The client, conversation and project of a request."""
@@ -63,41 +60,29 @@ class ClientIdentity:
         return f"{self.client}:{self.conversation}"[:TEXT_MAX]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientOrigin:
-    """Facts about the client, known from the transport."""
+def origin_of(headers: Mapping[str, str], *, local: bool) -> dict[str, str]:
+    """Return what the HTTP headers say of a client; unless `local`, without directories.
 
-    directory: str = ""
-    """The working directory, or the first root."""
-    project: str = ""
-    """The project that the user chose."""
-    life: str = ""
-    """A random word for one life of `mnem mcp`."""
-    claude_session: str = ""
-    claude_directory: str = ""
-    client: str = ""
-    """The name that the client gave at the handshake."""
-    session: str = ""
-    """The `Mcp-Session-Id`, over HTTP."""
-
-
-def origin_of(headers: Mapping[str, str], *, local: bool) -> ClientOrigin:
-    """Return what the HTTP headers say of a client; unless `local`, without directories."""
-    words = parse_qs(headers.get(ORIGIN_HEADER, ""), max_num_fields=20)
+    `mnem mcp` sends facts such as `life`, a random word for one of its lives, and the `project` that
+    the user chose. `client` was named at the handshake, and `session` is that of a client over HTTP.
+    """
+    facts = parse_qs(headers.get(ORIGIN_HEADER, ""), max_num_fields=20)
     session = headers.get(SESSION_HEADER, "")
-    return ClientOrigin(
-        client=headers.get(CLIENT_HEADER, "") or session.partition(".")[0],
-        session=session,
-        **{
-            name: words[name][0]
-            for name in _FACTS & words.keys()
-            if local or "directory" not in name
-        },
-    )
+    client = headers.get(CLIENT_HEADER, "") or session.partition(".")[0]
+    known = {
+        name: values[0]
+        for name, values in facts.items()
+        if local or "directory" not in name
+    }
+    return {**known, "client": client, "session": session}
 
 
 def identify(
-    origin: ClientOrigin, *, client_name: str, sessions: AgentSessions, now: datetime
+    origin: Mapping[str, str],
+    *,
+    client_name: str,
+    sessions: AgentSessions,
+    now: datetime,
 ) -> ClientIdentity:
     """Return the client, conversation and project of a request.
 
@@ -105,19 +90,19 @@ def identify(
     environment count for it alone, as programs inherit them. A client over HTTP without a session
     has one a day.
     """
-    client = client_of(client_name or origin.client)
-    is_claude = client == CLAUDE_CODE
-    directory = (is_claude and origin.claude_directory) or origin.directory
+    client = client_of(client_name or origin["client"])
+    own = "claude_" if client == CLAUDE_CODE else ""
+    directory = origin.get(f"{own}directory") or origin.get("directory", "")
     conversation = (
-        (is_claude and origin.claude_session)
-        or origin.life
-        or origin.session
+        (own and origin.get(f"{own}session"))
+        or origin.get("life")
+        or origin["session"]
         or now.date().isoformat()
     )
     return ClientIdentity(
         client=client,
         conversation=_NOT_VISIBLE.sub("-", conversation)[:CONVERSATION_CHARS_MAX],
-        project=sessions.project_of(directory, origin.project),
+        project=sessions.project_of(directory, origin.get("project", "")),
         directory=directory,
     )
 

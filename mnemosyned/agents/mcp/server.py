@@ -22,7 +22,6 @@ from mnemosyned.agents.mcp.identity import (
     ORIGIN_HEADER,
     SESSION_HEADER,
     AgentSessions,
-    ClientOrigin,
     client_of,
     identify,
     origin_of,
@@ -509,7 +508,7 @@ def _decode_header(value: str | None) -> str | None:
 
 def _make_handshake_headers(
     request: McpRequest,
-    origin: ClientOrigin,
+    origin: Mapping[str, str],
     context_of: Callable[[McpRequest], tools.ToolContext],
 ) -> tuple[tuple[str, str], ...]:
     """Return the response headers for `initialize`; none for other methods.
@@ -519,8 +518,8 @@ def _make_handshake_headers(
     if request.method != "initialize":
         return ()
     client = client_of(request.client_name)
-    if not origin.life:
-        session = origin.session or f"{client}.{secrets.token_hex(8)}"
+    if not origin.get("life"):
+        session = origin["session"] or f"{client}.{secrets.token_hex(8)}"
         return ((SESSION_HEADER, session),)
     headers = [(CLIENT_HEADER, client)]
     capabilities = request.params.get("capabilities")
