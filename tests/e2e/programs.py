@@ -89,32 +89,32 @@ def start(
     env: Mapping[str, str],
     *,
     stdin: IO[bytes] | int,
-    stdout: IO[bytes],
-    stderr: IO[bytes],
+    stdout: IO[bytes] | int,
+    stderr: IO[bytes] | int,
     anew: bool = False,
     directory: Path | None = None,
+    at_terminal: bool = False,
 ) -> Process:
-    """Start the program that the first of the words names by its path."""
+    """Start the program that the first of the words names by its path; `stdin` may be its terminal."""
     if anew or _is_new(words) or Path(os.fsdecode(words[0])).parent != BIN:
         return subprocess.Popen(
-            words, env=env, stdin=stdin, stdout=stdout, stderr=stderr, cwd=directory
-        )
+            [*(("setsid", "--ctty") if at_terminal else ()), *words],
+            env=env, stdin=stdin, stdout=stdout, stderr=stderr, cwd=directory,
+        )  # fmt: skip
     order = {
         "words": [os.fsdecode(word) for word in words],
         "environment": dict(env),
         "directory": str(directory or Path.cwd()),
+        "at_terminal": at_terminal,
     }
     with tempfile.TemporaryFile() as file, open(os.devnull, "rb") as nothing:  # noqa: PTH123
         file.write(json.dumps(order).encode())
         file.flush()
-        given = nothing if isinstance(stdin, int) else stdin
+        given = nothing if stdin == subprocess.DEVNULL else stdin
         ours, theirs = os.pipe()
         files = [
-            file.fileno(),
-            given.fileno(),
-            stdout.fileno(),
-            stderr.fileno(),
-            theirs,
+            each if isinstance(each, int) else each.fileno()
+            for each in (file, given, stdout, stderr, theirs)
         ]
         try:
             socket.send_fds(_template(), [b"."], files)

@@ -7,12 +7,14 @@ Loading is most of what a start costs; a fork of what is loaded is a process lik
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import json
 import os
 import signal
 import socket
 import sys
+import termios
 import threading
 import time
 from collections.abc import Callable
@@ -66,8 +68,17 @@ def _kept(order: int, stdin: int, stdout: int, stderr: int, told: int) -> Progra
     os._exit(0)
 
 
-def _become(words: list[str], environment: dict[str, str], directory: str) -> Program:
+def _become(
+    words: list[str],
+    environment: dict[str, str],
+    directory: str,
+    *,
+    at_terminal: bool,
+) -> Program:
     """Take over what an order says, as a new interpreter would."""
+    if at_terminal:  # whose keys then send it signals
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.chdir(directory)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from e2e.daemons import WAIT_S, Daemon, environment
-from e2e.programs import BIN
+from e2e.programs import BIN, Process, start
 
 
 def popen(address: Path, *words: str, home: Path) -> subprocess.Popen[bytes]:
@@ -82,7 +82,7 @@ def on_terminal(
     output: int | None = None,
     lines: int = 0,
     **settings: str,
-) -> Iterator[tuple[subprocess.Popen[bytes], Seen]]:
+) -> Iterator[tuple[Process, Seen]]:
     """The shell client as a person at a terminal has it, whose keys also send signals.
 
     `output` takes its standard output, where that is not the terminal; `lines` is its height.
@@ -90,13 +90,14 @@ def on_terminal(
     ours, theirs = pty.openpty()
     if lines:
         termios.tcsetwinsize(theirs, (lines, 80))
-    process = subprocess.Popen(
-        ["setsid", "--ctty", str(BIN / "mnem"), "--socket", str(daemon.socket), *words],
-        env=environment(daemon.home, **{"TERM": "xterm", **settings}),
-        cwd=daemon.home,
+    process = start(
+        [str(BIN / "mnem"), "--socket", str(daemon.socket), *words],
+        environment(daemon.home, **{"TERM": "xterm", **settings}),
+        directory=daemon.home,
         stdin=theirs,
         stdout=theirs if output is None else output,
         stderr=theirs,
+        at_terminal=True,
     )
     os.close(theirs)
     try:

@@ -129,8 +129,8 @@ def dialogue(daemon: Daemon, answer: bytes, *words: str) -> tuple[int, str]:
     """The exit code and everything that a terminal shows; the pager lets all of it through."""
     with on_terminal(daemon, *words) as (process, seen):
         seen.type(answer)
-        process.wait(WAIT_S)
-        return process.returncode, seen().decode()
+        code = process.wait(WAIT_S)
+        return code, seen().decode()
 
 
 def test_every_memory_of_a_preview_is_shown_before_the_question(filled: Daemon) -> None:
