@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from support.cases import each_case
 from support.fakes import NOON, memory, remember_batch
 from support.postgres import Server, open_store, run
 
@@ -51,11 +52,19 @@ def found(look: Callable[[], list[str]]) -> list[str]:
     return told
 
 
-def test_a_server_that_keeps_what_it_acknowledges_needs_no_warning() -> None:
+@pytest.fixture(scope="module")
+def reliable() -> Iterator[PostgresStore]:
+    """A memory on a server that keeps what it acknowledges."""
     with server() as own, open_store(own.new_database()) as store:
-        assert store.maintenance.warnings() == []
-        assert store.maintenance.problems() == []
-        store.maintenance.ensure_durable()
+        yield store
+
+
+def test_a_server_that_keeps_what_it_acknowledges_needs_no_warning(
+    reliable: PostgresStore,
+) -> None:
+    assert reliable.maintenance.warnings() == []
+    assert reliable.maintenance.problems() == []
+    reliable.maintenance.ensure_durable()
 
 
 def test_settings_that_endanger_memory_are_named_the_gravest_first() -> None:
@@ -72,16 +81,14 @@ def test_settings_that_endanger_memory_are_named_the_gravest_first() -> None:
     assert all(each.endswith("set it to on") for each in (fsync, pages, commits))
 
 
-@pytest.mark.parametrize("ahead_s", [7_200, -86_400, 20])
+@each_case("ahead_s", [7_200, -86_400, 20])
 def test_a_clock_that_is_not_the_servers_is_named(
-    monkeypatch: pytest.MonkeyPatch, ahead_s: int
+    reliable: PostgresStore, ahead_s: int
 ) -> None:
     present = time.time
-
-    with server() as own, open_store(own.new_database()) as store:
-        monkeypatch.setattr(time, "time", lambda: present() + ahead_s)
-        named = store.maintenance.warnings()
-        monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(time, "time", lambda: present() + ahead_s)
+        named = reliable.maintenance.warnings()
 
     which = "ahead of" if ahead_s > 0 else "behind"
     assert all(f"s {which} the database server's" in warning for warning in named)
