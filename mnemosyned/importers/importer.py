@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, tzinfo
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -83,14 +81,14 @@ class SourceRefused(Exception):
 
 @dataclass(frozen=True)
 class ImportSource:
-    """A file, a folder, or a stream: standard input or a pipe."""
+    """A file, a folder, or the copy of what came through standard input or a pipe."""
 
     path: Path
-    """Path as typed, or below a typed folder."""
+    """Path as typed, or below a typed folder, or of the copy."""
     root: Path
     """The typed path: `path`, or a folder above it."""
-    stream: BinaryIO | None = field(default=None, compare=False)
-    """A stream, which can be read only once."""
+    pipe: Path | None = None
+    """The typed path of a pipe, of which `path` is a copy."""
 
     @classmethod
     def of_path(cls, path: Path) -> ImportSource:
@@ -98,50 +96,35 @@ class ImportSource:
         return cls(path, path)
 
     @classmethod
-    def of_stream(cls, stream: BinaryIO, path: Path = STANDARD_INPUT) -> ImportSource:
-        """Return the source for a stream to be read once: standard input, or the pipe at `path`."""
-        return cls(path, path, stream)
+    def of_copy(cls, copy: Path, pipe: Path = STANDARD_INPUT) -> ImportSource:
+        """Return the source for the copy of standard input, or of the pipe at a path."""
+        return cls(copy, pipe, pipe)
 
     @property
     def name(self) -> str:
         """The source's name in error messages: its path, or "standard input"."""
-        return "standard input" if self.path == STANDARD_INPUT else str(self.text_path)
+        return "standard input" if self.pipe == STANDARD_INPUT else str(self.text_path)
 
     @property
     def text_path(self) -> Path:
         """The path as valid Unicode, for people: bytes that are not UTF-8 are escaped."""
-        return Path(printable_path(self.path))
+        return Path(printable_path(self.pipe or self.path))
 
     @property
     def is_folder(self) -> bool:
-        """Whether the path is a folder or a link to one; False for a stream."""
-        return self.stream is None and self.path.is_dir()
+        """Whether the path is a folder or a link to one."""
+        return self.path.is_dir()
 
     @cached_property
     def head(self) -> bytes:
         """The first `HEAD_BYTES` bytes; empty for a folder. Raises `OSError`."""
-        if self.stream:
-            head = b""
-            while len(head) < HEAD_BYTES and (
-                data := _read_available(self.stream, HEAD_BYTES - len(head))
-            ):
-                head += data
-            return head
         if self.is_folder:
             return b""
         with self.path.open("rb") as opened:
             return opened.read(HEAD_BYTES)
 
-    def open(self) -> BinaryIO:
-        """Open the file, or the stream from its beginning, for reading bytes. Raises `OSError`."""
-        if self.stream:
-            return io.BufferedReader(_ChainedStream(self.head, self.stream))
-        return self.path.open("rb")
-
     def size(self) -> int:
-        """Return the size in bytes of the file, or of all files in the folder; 0 for a stream."""
-        if self.stream:
-            return 0
+        """Return the size in bytes of the file, or of all files in the folder."""
         if not self.is_folder:
             return self.path.stat().st_size
         files = (
@@ -159,7 +142,7 @@ class ImportFormat(ABC):
     name: str
     """Name for `--format`."""
     needs_file: bool = False
-    """Whether a stream cannot be read, because path, time or middle of a file is needed."""
+    """Whether a pipe cannot be read, because path or time of a file is needed."""
     edits_changed: bool = False
     """Whether a record that changed since it was imported is an edit of its memory."""
 
@@ -198,35 +181,6 @@ def stable_id(*parts: str, prefix: str = IMPORTED_PREFIX) -> str:
 def file_identity(status: os.stat_result) -> str:
     """Return a file's "device:inode" from its status; a renamed or linked file keeps the text."""
     return f"{status.st_dev}:{status.st_ino}"
-
-
-class _ChainedStream(io.RawIOBase):
-    """The head of a stream that was read already, followed by the rest."""
-
-    def __init__(self, head: bytes, stream: BinaryIO) -> None:
-        self._head = memoryview(head)
-        self._stream = stream
-
-    def readable(self) -> bool:
-        """Return True: the stream is for reading."""
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Fill the buffer from the head, then from the stream; return the number of bytes."""
-        room = memoryview(buffer)
-        data: bytes | memoryview = self._head[: len(room)]
-        self._head = self._head[len(data) :]
-        if not data:
-            data = _read_available(self._stream, len(room))
-        room[: len(data)] = data
-        return len(data)
-
-
-def _read_available(stream: BinaryIO, count: int) -> bytes:
-    """Return at most `count` bytes after at most one read; empty at the end of the stream."""
-    if isinstance(stream, io.BufferedReader):
-        return stream.read1(count)
-    return stream.read(count)
 
 
 class RecordRefused(Exception):

@@ -105,7 +105,7 @@ def open_documents(
     In a ZIP archive these are the members that match the patterns, with their names; another source
     is one without a name. Raises `OSError`, and `SourceRefused` for a bad archive.
     """
-    if source.stream or not source.head.startswith(ZIP_SIGNATURE):
+    if not source.head.startswith(ZIP_SIGNATURE):
         with open_text(source) as text:
             yield iter([("", text)])
         return
@@ -211,7 +211,7 @@ def as_utf8(stream: BinaryIO) -> BinaryIO:
 @contextmanager
 def open_text(source: ImportSource) -> Iterator[BinaryIO]:
     """Return a context manager that opens a source as a stream of UTF-8. Raises `OSError`."""
-    with source.open() as opened, as_utf8(opened) as text:
+    with source.path.open("rb") as opened, as_utf8(opened) as text:
         yield text
 
 
@@ -430,7 +430,7 @@ def outline_source(
     source: ImportSource, member: re.Pattern[str] | None
 ) -> JsonOutline | None:
     """Return the outline of a source, or of a ZIP archive's first matching member, or None."""
-    if not source.head.startswith(ZIP_SIGNATURE) or source.stream:
+    if not source.head.startswith(ZIP_SIGNATURE):
         return outline_document(source.head)
     with (
         suppress(SourceRefused),  # reported when it is read
@@ -631,11 +631,7 @@ def _open_read_only(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
 
 def tables_of(source: ImportSource) -> frozenset[str]:
     """Return the names of a SQLite database's tables; empty for any other or broken source."""
-    if (
-        source.stream
-        or source.is_folder
-        or not source.head.startswith(SQLITE_SIGNATURE)
-    ):
+    if not source.head.startswith(SQLITE_SIGNATURE):
         return frozenset()
     try:
         with open_database(source.path) as database:

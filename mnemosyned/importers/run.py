@@ -160,21 +160,17 @@ def _add_source(
 ) -> None:
     """Add a source, or the files of a folder, to the plan in the `given` or recognized format.
 
-    Raises `InvalidRequest` without a format, and for a stream that must first be saved to a file.
+    Raises `InvalidRequest` without a format, and for a pipe that must first be saved to a file.
     """
-    kind = ""
-    if source.stream and source.head.startswith((SQLITE, ARCHIVE)):
-        kind = "a database or an archive"
-    elif source.stream and given and given.needs_file:
-        kind = f"of the format {given.name}"
-    if kind:
-        problem = (
-            f"{source.name} is {kind}, which is read from a file: save it to one first"
-        )
-        raise InvalidRequest(problem, field="path")
     format = given or recognize_format(source)
     if given and source.is_folder and not given.recognizes(source):
         format = None
+    if format and format.needs_file and source.pipe:
+        raise InvalidRequest(
+            f"{source.name} is of the format {format.name}, which is read from a file: save it to "
+            "one first",
+            field="path",
+        )
     if format:
         plan.parts.append(PlannedPart(source, format, format.size(source)))
     elif source.is_folder:
@@ -234,8 +230,6 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 def _read_first_time(part: PlannedPart) -> datetime:
     """Return the time of a source's first memory, or the latest possible time without one."""
-    if part.source.stream:
-        return _LAST
     with suppress(OSError):  # reported when it is read
         for record in part.format.read(part.source, START):
             if isinstance(record, ImportItem):

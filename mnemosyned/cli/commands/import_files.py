@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory, mkdtemp
 
 import click
 import msgspec
@@ -76,19 +78,16 @@ def import_command(
     """
     if not paths:
         return _show_found()
-    sources = [_open_source(path) for path in paths]
     context = click.get_current_context()
-    with connect_to_daemon(context) as client, closing(client.transfers()) as transfers:
+    with (
+        TemporaryDirectory(prefix="mnem-import-") as folder,
+        connect_to_daemon(context) as client,
+        closing(client.transfers()) as transfers,
+    ):
+        sources = [_open_source(path, Path(folder)) for path in paths]
         status = client.call(Status())
         is_empty = not any(tier.count for tier in status.tiers.values())
         plan = plan_import(sources, format_name)
-        if bad == "refuse" and not dry_run:
-            for source in sources:
-                if source.stream:
-                    raise InvalidRequest(
-                        f"{source.name} can be read only once; use --bad skip, or name a file",
-                        field="bad",
-                    )
         if dry_run or bad == "refuse":
             preview = Preview()
             checking = ImportRun(client, transfers, plan, preview=preview)
@@ -98,12 +97,12 @@ def import_command(
             if checking.report.bad:
                 _print_report(checking.report)
                 return EXIT_OF_KIND[Kind.INVALID]
-        # A journal stores where an interrupted import goes on; a stream cannot be read from there.
+        # A journal stores where an interrupted import goes on; a pipe has other data then.
         memory = f"{client.identity}{status.database}"
         journals = {
             str(source.root): ImportJournal.of(memory, source.root, format_name or "")
             for source in sources
-            if not source.stream
+            if not source.pipe
         }
         for journal in journals.values() if restart or is_empty else ():
             journal.delete()
@@ -140,19 +139,24 @@ def _show_found() -> int:
     return 0 if found else EXIT_NOTHING
 
 
-def _open_source(path: str) -> ImportSource:
-    """Return the source for a path: a file, a folder, or a stream. Raises `InvalidRequest`."""
-    if path == "-":
-        return ImportSource.of_stream(sys.stdin.buffer)
+def _open_source(path: str, folder: Path) -> ImportSource:
+    """Return the source for a path; what comes through a pipe is copied to a folder.
+
+    Raises `InvalidRequest` for a pipe that cannot be read.
+    """
     named = Path(path)
-    if named.is_file() or named.is_dir():
+    if path != "-" and (named.is_file() or named.is_dir()):
         return ImportSource.of_path(named)
     try:
-        return ImportSource.of_stream(named.open("rb"), named)
+        opened = nullcontext(sys.stdin.buffer) if path == "-" else named.open("rb")
     except OSError as error:
         raise InvalidRequest(
             f"{path} cannot be read: {error.strerror}", field="path"
         ) from error
+    copy = Path(mkdtemp(dir=folder), named.name)  # as a name may tell the format
+    with opened as pipe, copy.open("wb") as file:
+        copyfileobj(pipe, file)
+    return ImportSource.of_copy(copy, named)
 
 
 # ------------------------------------------------------------------ progress

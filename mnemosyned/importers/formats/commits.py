@@ -58,7 +58,6 @@ class GitRepository(importer.ImportFormat):
     """The history of a repository's present branch."""
 
     name = "git"
-    needs_file = True
 
     def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True for the folder of a git repository that is not an Obsidian vault."""

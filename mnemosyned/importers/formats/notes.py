@@ -193,7 +193,7 @@ class Notes(importer.ImportFormat):
     def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True for a file whose name has a suffix of Markdown, such as ".md"."""
         is_note = source.path.name.lower().endswith(NOTE_SUFFIXES)
-        return is_note and not source.stream and not source.is_folder
+        return is_note and not source.is_folder
 
     def read_records(
         self, source: importer.ImportSource, position: str

@@ -45,7 +45,7 @@ class ShellHistory(importer.ImportFormat):
 
     def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True for a file that is a command history of bash, zsh or fish."""
-        if source.stream or source.is_folder or reading.is_binary(source.head):
+        if source.is_folder or reading.is_binary(source.head):
             return False
         return shell_of(source) != ""
 

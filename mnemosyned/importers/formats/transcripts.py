@@ -139,7 +139,7 @@ def _find_project_key(directory: str) -> str:
 def _identify_source(source: ImportSource) -> TranscriptIdentity | None:
     """Return the tool and conversation of a transcript file; None for any other source."""
     path = str(source.text_path.absolute())
-    if source.stream or source.is_folder or not path.endswith(SUFFIXES):
+    if source.is_folder or not path.endswith(SUFFIXES):
         return None
     return identify_transcript(path, source.head)
 
@@ -167,8 +167,7 @@ class SpecStory(ImportFormat):
 
     def recognizes(self, source: ImportSource) -> bool:
         """Return True for a file that begins with SpecStory's remark."""
-        is_file = not source.stream and not source.is_folder
-        return is_file and source.head.startswith(SPECSTORY_MARK)
+        return source.head.startswith(SPECSTORY_MARK)
 
     def read_records(self, source: ImportSource, position: str) -> Records:  # noqa: ARG002
         """Yield all messages whatever the position. Raises `SourceRefused`."""
@@ -261,7 +260,6 @@ class OpenCodeDatabase(ImportFormat):
     """`opencode.db`."""
 
     name = "opencode"
-    needs_file = True
 
     def recognizes(self, source: ImportSource) -> bool:
         """Return True for a SQLite database with the tables of OpenCode."""
@@ -297,7 +295,6 @@ class OpenCodeFolder(ImportFormat):
     """The folder `storage` with a file for each session, message and part."""
 
     name = "opencode-files"
-    needs_file = True
 
     def recognizes(self, source: ImportSource) -> bool:
         """Return True for OpenCode's folder of files, unless it also has a database."""
