@@ -60,13 +60,29 @@ class Condition(NamedTuple):
     values: Mapping[str, object]
 
 
-def join_conditions(conditions: Iterable[Condition]) -> Condition:
-    """Join conditions into one text, each after ` AND `, with the values of all."""
+class Filter(NamedTuple):
+    """Conditions, each after ` AND `, bound values and joins that narrow a statement."""
+
+    text: str
+    values: Mapping[str, object]
+    joins: str = ""
+    only: Sequence[int] | None = None
+    """All rows that pass, ascending, where they are so few that words are looked for around them
+    alone: a session has lines side by side, and a common word a million."""
+
+
+EVERYTHING = Filter("", {})
+FEW_MAX = 5_000
+"""So many rows of the sessions asked for are named before the words are looked for."""
+
+
+def join_conditions(conditions: Iterable[Condition], joins: str = "") -> Filter:
+    """Join conditions into one filter with the values of all."""
     text, values = "", dict[str, object]()
     for condition in conditions:
         text += f" AND {condition.text}"
         values |= condition.values
-    return Condition(text, values)
+    return Filter(text, values, joins)
 
 
 def one_of_condition(column: str, name: str, values: Sequence[object]) -> Condition:

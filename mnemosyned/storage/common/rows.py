@@ -113,14 +113,24 @@ def column_names(columns: str) -> tuple[str, ...]:
     return tuple(column.strip('"') for column in columns.split(", "))
 
 
+@cache
+def _field_readers(
+    columns: str,
+) -> tuple[list[str], list[tuple[str, Callable[[Any], Any]]]]:
+    """Return the names of the fields in columns, and by name what makes the values of some."""
+    names = {name: _FIELDS.get(name, name) for name in column_names(columns)}
+    return [*names.values()], [
+        (names[name], _CONVERTERS[name]) for name in names if name in _CONVERTERS
+    ]
+
+
 def record_fields(columns: str, row: Row) -> dict[str, Any]:
     """Return a record's fields by name from a row of comma-separated columns, JSON and times decoded."""
-    return {
-        _FIELDS.get(name, name): _CONVERTERS[name](value)
-        if name in _CONVERTERS
-        else value
-        for name, value in zip(column_names(columns), row, strict=True)
-    }
+    names, readers = _field_readers(columns)
+    fields = dict(zip(names, row, strict=True))
+    for name, read in readers:
+        fields[name] = read(fields[name])
+    return fields
 
 
 def stored_values(columns: str, record: object) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from mnemosyned.storage.common.forgetting import (
     chosen_conditions,
 )
 from mnemosyned.storage.common.index_words import term_matcher
-from mnemosyned.storage.common.listing import tag_conditions
+from mnemosyned.storage.common.listing import join_conditions, tag_conditions
 from mnemosyned.storage.common.session import Row, reads
 from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.postgres import listing, memories, schema
@@ -275,38 +275,6 @@ _NAMED = f"{column_list(NAMING_FIELDS, 'm.')}, {_DETAILS}, {_EARLIER}"
 _EARLIER_FIELDS = ("role", *(field.name for field in NAMING_FIELDS if field.editable))
 
 
-def selected_memories(session: PostgresSession, choice: ForgetFilter) -> list[str]:
-    """Return the ids of the memories that meet all conditions of a forget filter."""
-    narrow = listing.postgres_filter(
-        [
-            *chosen_conditions(choice, "memory", "m.{}"),
-            *tag_conditions(choice.tags, row_by_row=False),
-            *(
-                [listing.all_terms_condition(session.owner, choice.terms)]
-                if choice.terms
-                else []
-            ),
-        ]
-    )
-    checks: list[Callable[[Row], bool]] = []
-    if choice.terms:
-        holds = term_matcher(choice.terms)
-        checks.append(lambda row: holds(row[1:3]))
-    if choice.person:
-        named = name_matcher(choice.person)
-        checks.append(lambda row: any(map(named, _all_texts(row[1:]))))
-    if not checks:
-        return session.column(
-            f"SELECT m.id FROM {_MEMORIES}{narrow.where} {_ORDER}", **narrow.values
-        )
-    naming = _NAMED if choice.person else "NULL"
-    rows = session.stream(
-        f"SELECT m.id, m.content, m.role, {naming} FROM {_MEMORIES}{narrow.where} {_ORDER}",
-        **narrow.values,
-    )
-    return [row[0] for row in rows if all(check(row) for check in checks)]
-
-
 def _all_texts(row: Row) -> list[str]:
     """Return the texts of a memory and its earlier revisions in which a person may be named."""
     content, role, *naming, details, earlier = row
@@ -334,7 +302,34 @@ class PostgresDeletion(DeletionStore):
 
     @reads
     def select(self, session: PostgresSession, choice: ForgetFilter) -> list[str]:
-        return selected_memories(session, choice)
+        narrow = join_conditions(
+            [
+                *chosen_conditions(choice, "memory", "m.{}"),
+                *tag_conditions(choice.tags, row_by_row=False),
+                *(
+                    [listing.all_terms_condition(session.owner, choice.terms)]
+                    if choice.terms
+                    else []
+                ),
+            ]
+        )
+        checks: list[Callable[[Row], bool]] = []
+        if choice.terms:
+            holds = term_matcher(choice.terms)
+            checks.append(lambda row: holds(row[1:3]))
+        if choice.person:
+            named = name_matcher(choice.person)
+            checks.append(lambda row: any(map(named, _all_texts(row[1:]))))
+        if not checks:
+            return session.column(
+                f"SELECT m.id FROM {_MEMORIES}{narrow.text} {_ORDER}", **narrow.values
+            )
+        naming = _NAMED if choice.person else "NULL"
+        rows = session.stream(
+            f"SELECT m.id, m.content, m.role, {naming} FROM {_MEMORIES}{narrow.text} {_ORDER}",
+            **narrow.values,
+        )
+        return [row[0] for row in rows if all(check(row) for check in checks)]
 
     def _find(self, session: PostgresSession, ids: Sequence[str]) -> list[FoundMemory]:
         rows = session.execute(

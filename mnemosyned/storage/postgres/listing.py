@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from mnemosyned.memory.listing import LIST_LIMITS
 from mnemosyned.memory.values import Tier
@@ -15,22 +14,7 @@ from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.text.terms import Terms, accent_variants
 
-FEW_MAX = 5_000
-"""So many rows of the sessions asked for are named before the words are looked for."""
 _HOMES = {Tier.WORKING: "fresh", Tier.ARCHIVE: "placed"}
-
-
-class PostgresFilter(NamedTuple):
-    """Conditions, each after an `AND`, and bound values that narrow a search."""
-
-    where: str
-    values: Mapping[str, object]
-    only: Sequence[int] | None = None
-    """All rows that pass, ascending, where they are so few that words are looked for around them
-    alone: a session has lines side by side, and a common word a million."""
-
-
-EVERYTHING = PostgresFilter("", {})
 
 
 def tier_condition(tier: Tier | None) -> list[listing.Condition]:
@@ -42,14 +26,9 @@ def tier_condition(tier: Tier | None) -> list[listing.Condition]:
     return [listing.Condition(text, {})]
 
 
-def postgres_filter(conditions: Iterable[listing.Condition]) -> PostgresFilter:
-    """Return a filter with these conditions, each after an AND, and their values."""
-    return PostgresFilter(*listing.join_conditions(conditions))
-
-
-def memory_filter(query: Query) -> PostgresFilter:
+def memory_filter(query: Query) -> listing.Filter:
     """Return the filter for memories `m` that a question sets."""
-    return postgres_filter(
+    return listing.join_conditions(
         [
             *listing.column_conditions(query.columns),
             *listing.source_name_conditions(query.source_names, "m.source"),
@@ -60,9 +39,9 @@ def memory_filter(query: Query) -> PostgresFilter:
     )
 
 
-def episode_filter(query: Query) -> PostgresFilter:
+def episode_filter(query: Query) -> listing.Filter:
     """Return the filter for summaries `e` that a question sets."""
-    return postgres_filter(listing.summary_conditions(query))
+    return listing.join_conditions(listing.summary_conditions(query))
 
 
 def all_terms_condition(
@@ -92,7 +71,7 @@ def all_terms_condition(
     return listing.Condition(f"{text})", values)
 
 
-def query_filter(session: PostgresSession, query: Query) -> PostgresFilter:
+def query_filter(session: PostgresSession, query: Query) -> listing.Filter:
     """Return a question's filter for memories `m`: by row number if few pass sessions or tags."""
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
@@ -108,12 +87,12 @@ def query_filter(session: PostgresSession, query: Query) -> PostgresFilter:
             "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = n.seq"
         )
     rows = session.execute(
-        f"SELECT m.seq FROM {tables} WHERE m.owner = %(owner)s{held.where} "
+        f"SELECT m.seq FROM {tables} WHERE m.owner = %(owner)s{held.text} "
         "LIMIT %(few)s",
         **narrow.values,
-        few=FEW_MAX + 1,
+        few=listing.FEW_MAX + 1,
     ).fetchall()
-    if len(rows) > FEW_MAX:
+    if len(rows) > listing.FEW_MAX:
         return narrow
     return narrow._replace(only=sorted(seq for (seq,) in rows))
 

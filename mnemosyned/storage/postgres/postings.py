@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
+from mnemosyned.storage.common.listing import Filter
 from mnemosyned.storage.common.session import Result
 from mnemosyned.storage.postgres.fulltext import phrase_hashes
-from mnemosyned.storage.postgres.listing import PostgresFilter
 from mnemosyned.storage.postgres.session import PostgresSession
 
 Table = Literal["memory", "episode"]
@@ -103,7 +103,7 @@ class _Lookup(NamedTuple):
 def rows_of_each(
     session: PostgresSession,
     asked: Sequence[Asked],
-    narrow: PostgresFilter,
+    narrow: Filter,
     *,
     newest: bool,
 ) -> list[list[list[int]]]:
@@ -147,14 +147,14 @@ def rows_of_each(
 
 
 def _rows_statement(
-    narrow: PostgresFilter, *, bounded: bool, phrases: bool, newest: bool
+    narrow: Filter, *, bounded: bool, phrases: bool, newest: bool
 ) -> str:
     """Return the SQL that looks up the rows of any number of words within the filter `narrow`.
 
     `bounded` tells that a word has a lowest row, `phrases` that a word has several terms in order,
     and `newest` that the newest rows are wanted, newest first.
     """
-    held, where = "", narrow.where
+    held, where = "", narrow.text
     table = "memory" if bounded else "memory_index"
     if narrow.only is not None:
         held = (
@@ -184,7 +184,7 @@ def _rows_statement(
 def rows_with_all(
     session: PostgresSession,
     having: Sequence[AnyOf],
-    narrow: PostgresFilter,
+    narrow: Filter,
     *,
     limit: int,
     order: Literal["", "ASC", "DESC"],
@@ -194,7 +194,7 @@ def rows_with_all(
     ordered = f"ORDER BY m.seq {order} " if order else ""
     table = "memory" if narrow.only is not None else "memory_index"
     rows = session.execute(
-        f"SELECT m.seq FROM {table} AS m WHERE m.owner = %(owner)s{where}{narrow.where} "
+        f"SELECT m.seq FROM {table} AS m WHERE m.owner = %(owner)s{where}{narrow.text} "
         f"{ordered}LIMIT %(most)s",
         most=limit,
         **values,
@@ -207,7 +207,7 @@ def texts_with_any(
     session: PostgresSession,
     source: Source,
     any_of: AnyOf,
-    narrow: PostgresFilter,
+    narrow: Filter,
     *,
     limit: int,
 ) -> list[tuple[int, list[int]]]:
@@ -217,7 +217,7 @@ def texts_with_any(
     where, values = _all_words_conditions([any_of], f"{name}.{column}")
     rows: Result = session.execute(
         f"SELECT {name}.seq, {name}.{column} FROM {table}_index AS {name} "
-        f"WHERE {name}.owner = %(owner)s{where}{narrow.where} "
+        f"WHERE {name}.owner = %(owner)s{where}{narrow.text} "
         f"ORDER BY {name}.seq DESC LIMIT %(most)s",
         most=limit,
         **values,
@@ -230,7 +230,7 @@ def occurrences_of_each(
     session: PostgresSession,
     source: Source,
     terms: Sequence[int],
-    narrow: PostgresFilter,
+    narrow: Filter,
     *,
     limit: int,
 ) -> list[TermOccurrences]:
@@ -247,7 +247,7 @@ def occurrences_of_each(
         f"SELECT {name}.seq, {name}.{_LENGTHS[column]} AS length, "
         f"{_COUNTED[column].format(name=name)} AS times "
         f"FROM {table}_index AS {name} WHERE {name}.owner = %(owner)s "
-        f"AND {name}.{column} && ARRAY[a.term]{narrow.where} "
+        f"AND {name}.{column} && ARRAY[a.term]{narrow.text} "
         f"ORDER BY {name}.seq DESC LIMIT %(most)s) AS r) AS f ORDER BY a.number",
         terms=list(terms),
         most=limit,

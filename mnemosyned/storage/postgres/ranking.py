@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 from mnemosyned.search.finding import SCORED_MAX
 from mnemosyned.search.words import Forms, Having, WordRows
+from mnemosyned.storage.common.listing import Filter
 from mnemosyned.storage.postgres.fulltext import COLUMN_END
-from mnemosyned.storage.postgres.listing import PostgresFilter
 from mnemosyned.storage.postgres.postings import (
     SINCE_MAX,
     AnyOf,
@@ -73,18 +73,17 @@ class PostgresWords(WordRows):
     def __init__(
         self,
         session: PostgresSession,
-        narrow: PostgresFilter,
+        narrow: Filter,
         everything: PostgresWords | None = None,
     ) -> None:
         """Look up words within the filter `narrow`; `everything` has the rows in all memories."""
         self._session = session
         self._narrow = narrow
         if narrow.only is not None:
-            few: object = list(narrow.only)
-            self._narrow = PostgresFilter(
-                " AND m.seq = ANY(%(few)s)", {"few": few}, narrow.only
+            self._narrow = narrow._replace(
+                text=" AND m.seq = ANY(%(few)s)", values={"few": list(narrow.only)}
             )
-        self.is_filtered = bool(self._narrow.where)
+        self.is_filtered = bool(self._narrow.text)
         self.rows_if_few = narrow.only
         self._everything = everything
         self._known_rows: dict[Forms, _WordRows] = {}
@@ -138,7 +137,7 @@ class PostgresWords(WordRows):
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
         found = self._session.execute(
             "SELECT m.seq FROM memory AS m WHERE m.owner = %(owner)s "
-            f"AND m.seq = ANY(%(rows)s){self._narrow.where}",
+            f"AND m.seq = ANY(%(rows)s){self._narrow.text}",
             rows=list(rows),
             **self._narrow.values,
         )
@@ -266,7 +265,7 @@ class PostgresWords(WordRows):
 def newest_with_all(
     session: PostgresSession,
     having: Sequence[AnyOf],
-    narrow: PostgresFilter,
+    narrow: Filter,
     *,
     limit: int,
 ) -> list[int]:
@@ -295,7 +294,7 @@ class IndexSearch:
         self,
         session: PostgresSession,
         source: Source,
-        narrow: PostgresFilter,
+        narrow: Filter,
         *,
         kept: IndexCache,
         version: Version,
@@ -309,7 +308,7 @@ class IndexSearch:
         self._is_second = source[1] == "grams"
         self._most = SCORED_MAX if self._is_second else EPISODES_SCORED_MAX
         # Each new memory makes another version of its indexes.
-        self._is_kept = source[0] == "episode" and not narrow.where
+        self._is_kept = source[0] == "episode" and not narrow.text
 
     def best(self, phrases: Sequence[Phrase], *, limit: int) -> list[tuple[int, float]]:
         """Return the best `limit` rows with any of the phrases, and their BM25 scores, best first.
@@ -324,7 +323,7 @@ class IndexSearch:
         is_all = sum(len(each.seqs) for each in found.values()) < self._most
         if not is_all:
             all_postings, is_all = _newest_rows(all_postings, self._most)
-        if is_all and not self._narrow.where:
+        if is_all and not self._narrow.text:
             hits = [len(postings.seqs) for postings in all_postings]
         else:
             hits = counts_of_each(self._session, self._source, phrases)

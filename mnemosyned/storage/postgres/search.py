@@ -26,8 +26,11 @@ from mnemosyned.search.scoring import READ_CHARS_MAX
 from mnemosyned.search.weights import WEIGHTS as RANKING_WEIGHTS
 from mnemosyned.search.words import Forms
 from mnemosyned.storage.common.listing import (
+    EVERYTHING,
+    Filter,
     asked_conditions,
     column_conditions,
+    join_conditions,
     time_conditions,
 )
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
@@ -105,7 +108,7 @@ def matches_at(
     rows = session.execute(
         f"SELECT {MATCH_FIELDS} FROM memory AS m WHERE m.owner = %(owner)s "
         "AND m.seq = ANY(%(positions)s::bigint[]) "
-        f"AND (m.content != '' OR NOT EXISTS ({_EPISODE})){narrow.where}",
+        f"AND (m.content != '' OR NOT EXISTS ({_EPISODE})){narrow.text}",
         **narrow.values,
         positions=list(positions),
     )
@@ -134,7 +137,7 @@ class PostgresIndex(CommonIndex):
         self._session: PostgresSession = session
         self._kept = kept
         self._kept_rows = rows
-        self._all_words = ranking.PostgresWords(session, listing.EVERYTHING)
+        self._all_words = ranking.PostgresWords(session, EVERYTHING)
         self._read: dict[int, Row] = {}
         """Rows of `MATCH_FIELDS` by row number, as far as they were read."""
         self._versions: dict[postings.Table, postings.Version] = {}
@@ -158,7 +161,7 @@ class PostgresIndex(CommonIndex):
 
     def word_rows(self, query: Query | None = None) -> ranking.PostgresWords:
         narrow = listing.query_filter(self._session, query) if query else None
-        if narrow is None or not narrow.where:
+        if narrow is None or not narrow.text:
             return self._all_words
         return ranking.PostgresWords(self._session, narrow, self._all_words)
 
@@ -186,7 +189,7 @@ class PostgresIndex(CommonIndex):
         self,
         source: postings.Source,
         phrases: Iterable[postings.Phrase],
-        narrow: listing.PostgresFilter,
+        narrow: Filter,
         limit: int,
     ) -> list[tuple[int, float]]:
         """Return the best `limit` rows of an index with any of the phrases, with BM25.
@@ -260,7 +263,7 @@ class PostgresIndex(CommonIndex):
         around = [[match.position] for match in matches]
         if not matches:
             return around
-        narrow = listing.postgres_filter(
+        narrow = join_conditions(
             [
                 *listing.tier_condition(query.tier),
                 *column_conditions(query.own_columns),
@@ -269,7 +272,7 @@ class PostgresIndex(CommonIndex):
             ]
         )
         rows = self._session.execute(
-            _AROUND.format(where=narrow.where),
+            _AROUND.format(where=narrow.text),
             positions=[match.position for match in matches],
             sessions=[match.session for match in matches],
             sources=[match.source for match in matches],

@@ -132,7 +132,7 @@ class SqliteVectors(VectorStore):
         rows = session.column(
             "SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(:positions)) AS f "
             f"{narrow.joins} WHERE f.rowid IN (SELECT seq FROM memory_text WHERE seq = f.rowid) "
-            f"{narrow.where}",
+            f"{narrow.text}",
             positions=list(positions),
             **narrow.values,
         )

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import cached_property
 from heapq import nlargest
-from typing import NamedTuple
 
 from mnemosyned.memory.listing import LIST_LIMITS
 from mnemosyned.memory.ports import SearchStore
@@ -32,7 +31,10 @@ from mnemosyned.search.scoring import READ_CHARS_MAX
 from mnemosyned.search.words import Forms, Having, WordRows
 from mnemosyned.storage.common import listing
 from mnemosyned.storage.common.listing import (
+    EVERYTHING,
+    FEW_MAX,
     Condition,
+    Filter,
     ListStore,
     asked_conditions,
     column_conditions,
@@ -60,23 +62,6 @@ from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import Terms, accent_variants
 
-FEW_MAX = 5_000
-"""So many rows of the sessions asked for are named before the words are looked for."""
-
-
-class SqliteFilter(NamedTuple):
-    """Joins, conditions and bound values that narrow a search."""
-
-    joins: str
-    where: str
-    values: Mapping[str, object]
-    only: Sequence[int] | None = None
-    """All rows that pass, ascending, where they are so few that words are looked for around them
-    alone: a session has lines side by side, and a common word a million."""
-
-
-EVERYTHING = SqliteFilter("", "", {})
-
 
 def tables_of(tier: Tier | None) -> tuple[str, ...]:
     """Return the names of the tables with the memories of a tier; of both tiers for None."""
@@ -101,7 +86,7 @@ def term_conditions(terms: Terms, seq: str) -> list[Condition]:
     return conditions
 
 
-def query_filter(session: SqliteSession, query: Query) -> SqliteFilter:
+def query_filter(session: SqliteSession, query: Query) -> Filter:
     """Return a question's filter for memories: by row number if at most `FEW_MAX` pass sessions or tags."""
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
@@ -127,7 +112,7 @@ def query_filter(session: SqliteSession, query: Query) -> SqliteFilter:
     return narrow if len(rows) > FEW_MAX else narrow._replace(only=sorted(rows))
 
 
-def memory_filter(query: Query) -> SqliteFilter:
+def memory_filter(query: Query) -> Filter:
     """Return the filter that a question sets for a search in the full-text index of memories."""
     if query.selects_all:
         return EVERYTHING
@@ -143,15 +128,16 @@ def memory_filter(query: Query) -> SqliteFilter:
         conditions.append(Condition(f"{table}.seq IS NOT NULL", {}))
     joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
     joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
-    narrow = join_conditions([*conditions, *asked_conditions(query, "f.rowid")])
-    return SqliteFilter(joins if conditions else "", *narrow)
+    return join_conditions(
+        [*conditions, *asked_conditions(query, "f.rowid")], joins if conditions else ""
+    )
 
 
-def episode_filter(query: Query) -> SqliteFilter:
+def episode_filter(query: Query) -> Filter:
     """Return the filter that a question sets for a search in the full-text indexes of summaries."""
     conditions = summary_conditions(query)
     joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if conditions else ""
-    return SqliteFilter(joins, *join_conditions(conditions))
+    return join_conditions(conditions, joins)
 
 
 _HOMES = ("working_memory", "archive", "episodic_memory")
@@ -226,18 +212,16 @@ def covering_ranges(rows: Sequence[int]) -> list[tuple[int, int]]:
 class FtsWords(WordRows):
     """The rows of words in FTS5's indexes, within the filters of a question."""
 
-    def __init__(
-        self, session: SqliteSession, narrow: SqliteFilter, *, glued: bool
-    ) -> None:
+    def __init__(self, session: SqliteSession, narrow: Filter, *, glued: bool) -> None:
         """Search words within a filter; `glued` tells whether the second index may have words."""
-        self.is_filtered = bool(narrow.joins or narrow.where)
+        self.is_filtered = bool(narrow.joins or narrow.text)
         self.rows_if_few = narrow.only
         self._session = session
         self._narrow = narrow
         self._glued = glued
         self._select = (
             f"SELECT f.rowid FROM {{table}} AS f {narrow.joins} "
-            f"WHERE {{table}} MATCH :match {narrow.where} ORDER BY f.rowid DESC LIMIT :limit"
+            f"WHERE {{table}} MATCH :match {narrow.text} ORDER BY f.rowid DESC LIMIT :limit"
         )
         self._values = narrow.values
         if narrow.only:
@@ -274,7 +258,7 @@ class FtsWords(WordRows):
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
         return self._session.column(
             "SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(:rows)) AS f "
-            f"{self._narrow.joins} WHERE 1 {self._narrow.where}",
+            f"{self._narrow.joins} WHERE 1 {self._narrow.text}",
             rows=list(rows),
             **self._narrow.values,
         )
@@ -333,7 +317,7 @@ class SqliteIndex(CommonIndex):
         return self._session.execute(
             "SELECT seq, score FROM ("
             f"SELECT f.rowid AS seq, -bm25({index}) AS score "
-            f"FROM {index} AS f {narrow.joins} WHERE {index} MATCH :match {narrow.where} "
+            f"FROM {index} AS f {narrow.joins} WHERE {index} MATCH :match {narrow.text} "
             "ORDER BY f.rowid DESC LIMIT :most) ORDER BY score DESC LIMIT :limit",
             match=any_of(terms),
             most=SCORED_MAX,
@@ -347,7 +331,7 @@ class SqliteIndex(CommonIndex):
         narrow = episode_filter(query)
         rows = self._session.execute(
             f"SELECT f.rowid, -bm25(episode_fts) AS score FROM episode_fts AS f {narrow.joins} "
-            f"WHERE episode_fts MATCH :match {narrow.where} ORDER BY score DESC LIMIT :limit",
+            f"WHERE episode_fts MATCH :match {narrow.text} ORDER BY score DESC LIMIT :limit",
             match=any_of(forms),
             limit=limit,
             **narrow.values,
@@ -399,7 +383,7 @@ class SqliteIndex(CommonIndex):
         narrow = memory_filter(query)
         return self._session.column(
             f"SELECT f.rowid FROM {table} AS f {narrow.joins} WHERE {table} MATCH :match "
-            f"{narrow.where} ORDER BY f.rowid {direction} LIMIT :limit",
+            f"{narrow.text} ORDER BY f.rowid {direction} LIMIT :limit",
             match=match,
             limit=limit,
             **narrow.values,
