@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from types import MappingProxyType
 
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.listing import Place
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
-from mnemosyned.storage.common.rows import ENDINGS
+from mnemosyned.storage.common.rows import ENDINGS, stored_values
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
@@ -20,6 +21,8 @@ from mnemosyned.storage.common.session import (
 from mnemosyned.storage.common.state import invalidate
 from mnemosyned.text.endings.statements import sentence_at
 
+_BY_NEWER = "AND newer_id = ANY(%(ids)s::text[])"
+_key = attrgetter("older", "newer", "older_place")
 ENDINGS_OF_MAX = 1_000
 """Endings read for one answer."""
 
@@ -156,25 +159,13 @@ class EndingStore(StorePart):
             if not (endings or judged):  # as of most memories
                 return 0
             withdrawn = _withdraw_endings(session, judged, endings, read_at)
-            undone = {
-                (each.older, each.newer)
-                for each in ENDINGS.find(
-                    session,
-                    "AND newer_id = ANY(%(ids)s::text[]) AND undone",
-                    ids=list({each.newer for each in endings}),
-                )
-            }
-            now = session.memories(list(texts)) if texts else {}
-            edited = {id for id in now if not now[id].content.startswith(texts[id])}
-            added = [
-                each.older
-                for each in endings
-                if (each.older, each.newer) not in undone
-                and edited.isdisjoint((each.older, each.newer))
-                and restore_ending(session, each)
-            ]
-            _empty_summaries(session, [*withdrawn, *added])
-            return len(withdrawn) + len(added)
+            added = _find_new(session, endings, texts) if endings else []
+            rows = [stored_values(ENDINGS.columns, each) for each in added]
+            session.insert_each(ENDINGS.name, rows, UNLESS_KNOWN)
+            changed = [*withdrawn, *(each.older for each in added)]
+            if changed:
+                _empty_summaries(session, changed)
+            return len(changed)
 
         return self._engine.write(change, durable=read_up_to is None)
 
@@ -242,6 +233,26 @@ class EndingStore(StorePart):
         ).rowcount
 
 
+def _find_new(
+    session: CommonSession, endings: Sequence[EndingRecord], texts: Mapping[str, str]
+) -> list[EndingRecord]:
+    """Return the endings that `EndingStore.add` adds, each once."""
+    known = ENDINGS.find(session, _BY_NEWER, ids=list({each.newer for each in endings}))
+    undone = {(each.older, each.newer) for each in known if each.undone}
+    now = session.memories(list(texts)) if texts else {}
+    edited = {id for id in now if not now[id].content.startswith(texts[id])}
+    involved = {id for each in endings for id in (each.older, each.newer)}
+    usable = session.positions_of(list(involved)).keys() - edited
+    new = dict[object, EndingRecord]()
+    for each in endings:
+        pair = (each.older, each.newer)
+        if pair not in undone and usable >= {*pair}:
+            new.setdefault(_key(each), each)
+    for each in known:
+        new.pop(_key(each), None)
+    return list(new.values())
+
+
 def _withdraw_endings(
     session: CommonSession,
     judged: Sequence[str],
@@ -253,18 +264,17 @@ def _withdraw_endings(
     Those that were undone stay, those found after the time `read_at`, and those of memories whose
     words are not searched.
     """
-    true = {(each.older, each.newer, each.older_place) for each in endings}
+    true = set(map(_key, endings))
     refuted = [
         each
         for each in ENDINGS.find(
             session,
-            "AND newer_id = ANY(%(ids)s::text[]) AND NOT undone",
+            f"{_BY_NEWER} AND NOT undone",
             ids=list(judged),
         )
-        if (each.older, each.newer, each.older_place) not in true
-        and (read_at is None or each.found_at <= read_at)
+        if _key(each) not in true and (read_at is None or each.found_at <= read_at)
     ]
-    memories = session.memories([each.older for each in refuted])
+    memories = session.memories([each.older for each in refuted]) if refuted else {}
     withdrawn = []
     for each in refuted:
         older = memories.get(each.older)
