@@ -40,19 +40,18 @@ def said(*texts: str) -> list[MemoryRecord]:
     return said_by_users(*texts, step=timedelta(days=1))[::-1]
 
 
-def inject(
+def finder_of(
     memories: Sequence[MemoryRecord],
-    *sections: Sequence[str],
+    *,
     edits: BriefingEdits | None = None,
     ended: Mapping[str, Sequence[EndedStatement]] | None = None,
     cosines: Mapping[tuple[str, str], float] | None = None,
     endings: Mapping[tuple[str, str], float] | None = None,
     known: Sequence[str] = (),
-) -> InjectedText:
-    """What an agent is told if the memories with these ids are chosen for each section."""
-    by_id = {each.id: each for each in memories}
+) -> SuccessorFinder:
+    """Find successors where pairs of an older and a newer memory are so alike and likely ends."""
     near = cosines or {}
-    finder = SuccessorFinder(
+    return SuccessorFinder(
         list(find_statements(memories)),
         edits=edits or BriefingEdits(),
         endings_of=lambda _: ended or {},
@@ -66,11 +65,21 @@ def inject(
         ),
         known=known,
     )
+
+
+def inject(
+    memories: Sequence[MemoryRecord],
+    *sections: Sequence[str],
+    **given: Any,  # noqa: ANN401
+) -> InjectedText:
+    """What an agent is told if the memories with these ids are chosen for each section."""
+    by_id = {each.id: each for each in memories}
     chosen = [
         InjectedSection(f"Section {number}:", [quote(by_id[id]) for id in ids], 2_000)
         for number, ids in enumerate(sections)
     ]
-    return assemble_sections(finder.put_newest_first(chosen), chars_max=3_000)
+    sections_told = finder_of(memories, **given).put_newest_first(chosen)
+    return assemble_sections(sections_told, chars_max=3_000)
 
 
 def quote(memory: MemoryRecord) -> InjectedQuote:
@@ -158,18 +167,7 @@ def test_what_ended_a_statement_is_told_behind_what_ended_it_in_turn() -> None:
         )
 
 
-def finder_of_newest_like_oldest(memories: Sequence[MemoryRecord]) -> SuccessorFinder:
-    """Find successors among memories of which only the newest and the oldest are alike."""
-    alike = {memories[0].id, memories[-1].id}
-    return SuccessorFinder(
-        list(find_statements(memories)),
-        edits=BriefingEdits(),
-        endings_of=lambda _: {},
-        compare=lambda ids: MemoryComparison(
-            lambda one: {id: 0.7 if {one, id} == alike else 0.1 for id in ids},
-            lambda *_: 0.0,
-        ),
-    )
+ALIKE: dict[str, Any] = {"cosines": {("m0", "m5"): 0.7}, "endings": {("m0", "m5"): 0.0}}
 
 
 def test_a_rule_has_no_successor_by_the_vector_of_its_message_alone() -> None:
@@ -180,7 +178,7 @@ def test_a_rule_has_no_successor_by_the_vector_of_its_message_alone() -> None:
         replace(quote(older), id=f"rule-{number}", text=text, memory=older.id)
         for number, text in enumerate(message.split(". "))
     )
-    finder = finder_of_newest_like_oldest(memories)
+    finder = finder_of(memories, **ALIKE)
 
     rules = InjectedSection("Rules:", [rule_of_days, rule], 2_000)
     (section,) = finder.put_newest_first([rules])
@@ -197,7 +195,7 @@ def test_one_rule_of_several_in_a_message_is_not_told_as_an_earlier_one() -> Non
     moved = "From now on the webhook listens on 9090."
     memories = said(message, *OTHERS, moved)
     older = memories[-1]
-    finder = finder_of_newest_like_oldest(memories)
+    finder = finder_of(memories, **ALIKE)
     learned = replace(quote(older), id="rule", text=rule, memory=older.id)
 
     (section,) = finder.put_newest_first([InjectedSection("R:", [learned], 2_000)])
@@ -429,33 +427,28 @@ OLDER, LATER = (
 )
 
 
-@each_case(("line", "chars_max", "ids"), [
-    (replace(LONG, id="m", text="Postgres", related=(LONG, OLDER)), 600, "mac"),
-    (replace(LONG, id="m", text="Postgres", related=(LONG, OLDER)), 400, "ma"),
-    (replace(LONG, id="m", text="Postgres", related=(LONG, OLDER)), 100, "m"),
-    (replace(LONG, id="m", text="Postgres", related=(LONG, OLDER)), 20, ""),
-    (replace(LONG, related=(LATER, OLDER)), 800, "abc"),
-    (replace(LONG, related=(LATER, OLDER)), 500, "ab"),
-    (replace(LONG, related=(LATER, OLDER)), 300, ""),
+NEW = replace(LONG, id="m", text="Postgres", related=(LONG, OLDER))
+AFTER = replace(LONG, id="n", text="Amounts are integer cents.")
+
+
+@each_case(("lines", "chars_max", "ids"), [
+    ([NEW], 600, "mac"),
+    ([NEW], 400, "ma"),
+    ([NEW], 100, "m"),
+    ([NEW], 20, ""),
+    ([replace(LONG, related=(LATER, OLDER))], 800, "abc"),
+    ([replace(LONG, related=(LATER, OLDER))], 500, "ab"),
+    ([replace(LONG, related=(LATER, OLDER))], 300, ""),
+    ([replace(NEW, related=(OLDER,)), AFTER], 280, "mn"),
 ])  # fmt: skip
-def test_older_quotes_that_do_not_fit_are_left_out_and_a_quote_without_its_later_one(
-    line: InjectedQuote, chars_max: int, ids: str
+def test_quotes_that_do_not_fit_are_left_out_the_older_first_and_none_without_its_later_one(
+    lines: list[InjectedQuote], chars_max: int, ids: str
 ) -> None:
-    section = InjectedSection("Pinned:", [line], chars_max, line_chars_max=300)
+    section = InjectedSection("Pinned:", lines, chars_max, line_chars_max=300)
 
     injected = assemble_sections([section], chars_max=3_000)
 
     assert [each.id for each in injected.lines] == [*ids]
-
-
-def test_older_quotes_do_not_take_the_room_of_the_quotes_after_theirs() -> None:
-    replaced = replace(LONG, id="m", text="Postgres", related=(OLDER,))
-    after = replace(LONG, id="n", text="Amounts are integer cents.")
-    section = InjectedSection("Pinned:", [replaced, after], 280, line_chars_max=300)
-
-    injected = assemble_sections([section], chars_max=3_000)
-
-    assert [each.id for each in injected.lines] == ["m", "n"]
 
 
 def order(
