@@ -101,18 +101,6 @@ def test_wrong_project_is_told_nothing_of_another(shop: Shop) -> None:
     assert agent.ask(QUESTION) == ""
 
 
-def test_wrong_project_a_worktree_is_the_same(shop: Shop, tmp_path: Path) -> None:
-    root = tmp_path / "shop"
-    for directory in (root / ".git" / "worktrees" / "fix", tmp_path / "fix"):
-        directory.mkdir(parents=True)
-    (tmp_path / "fix" / ".git").write_text(f"gitdir: {root}/.git/worktrees/fix\n")
-    (root / ".git" / "worktrees" / "fix" / "commondir").write_text("../..\n")
-    words = "We decided to ship on Friday noon."
-    shop.say(words, session="s7", cwd=str(root))
-
-    assert words in shop.codex(cwd=str(tmp_path / "fix")).start()
-
-
 def test_the_home_directory_has_no_project(shop: Shop, tmp_path: Path) -> None:
     assert shop.codex(cwd=str(tmp_path)).start() == ""
 
@@ -248,14 +236,17 @@ def test_of_a_message_with_long_rules_only_those_that_matter_are_told(
     assert "the rye" in both
 
 
-def test_a_start_tells_what_a_message_says_besides_its_rule(shop: Shop) -> None:
+def test_what_a_message_says_besides_its_rule_is_told(shop: Shop) -> None:
     shop.say("We deploy payhub on port 8443. Always keep your answers short.")
+    rate_texts_with(shop, "short")
 
-    text = shop.codex().start()
+    started = shop.codex().start()
+    asked = shop.codex("0200").ask("On which port do we deploy payhub?")
 
-    assert "instruction] Always keep your answers short" in text
-    assert "user] We deploy payhub on port 8443." in text
-    assert text.count("answers short") == 1
+    assert "instruction] Always keep your answers short" in started
+    assert "user] We deploy payhub on port 8443." in started
+    assert "port 8443" in asked
+    assert [text.count("answers short") for text in (started, asked)] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -277,16 +268,6 @@ def test_what_is_told_besides_a_rule_is_no_secret(
 
     assert secret not in shop.codex().start()
     assert secret not in shop.codex("0200").ask("Which password do we use?")
-
-
-def test_a_prompt_is_told_what_a_message_says_besides_its_rule(shop: Shop) -> None:
-    shop.say("We deploy payhub on port 8443. Always keep your answers short.")
-    rate_texts_with(shop, "short")
-
-    text = shop.codex().ask("On which port do we deploy payhub?")
-
-    assert "port 8443" in text
-    assert text.count("answers short") == 1
 
 
 def test_of_an_edited_rule_a_prompt_is_told_the_new_words_alone(shop: Shop) -> None:
