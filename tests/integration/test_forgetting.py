@@ -375,11 +375,13 @@ def test_a_copy_made_while_a_purge_is_due_holds_no_forgotten_word(
     lab: Lab, tmp_path: Path, copied: Callable[[SqliteStore, Path], None]
 ) -> None:
     words = ("zqxjv", "kwyz", "secretname")
+    told: list[MemoryRecord] = []
     for at in range(200):
         text = f"note {at} of the meadow Zqxjv{at} KwyzSecretName鑫淼{at}"
         room = f"zqxjv-room{at % 3}"
-        told = memory(f"a{at}", text, session=room, source="kwyz")
-        lab.put(told, memory(f"b{at}", f"note {at} of the harbor"))
+        told.append(memory(f"a{at}", text, session=room, source="kwyz"))
+        told.append(memory(f"b{at}", f"note {at} of the harbor"))
+    lab.put(*told)
     lab.run_cycle(force=True)
     lab.store.deletion.forget([f"a{at}" for at in range(200)])
     assert lab.store.deletion.purge_due()

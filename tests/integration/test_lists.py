@@ -393,8 +393,7 @@ def test_a_selection_that_says_too_little_or_too_much_is_refused(
 
 
 def test_a_memory_with_too_many_tags_is_named_with_what_was_done(lab: Lab) -> None:
-    for number in range(150):
-        lab.remember(f"kettle {number}", id=f"{number}", session="s")
+    lab.put(*(memory(f"{at}", f"kettle {at}", session="s") for at in range(150)))
     lab.tag("120", tags=[f"tag {number}" for number in range(100)])
 
     with pytest.raises(PartlyDone, match=r"100 of 150 memories are tagged.*120 would"):

@@ -124,8 +124,7 @@ def test_a_repeated_notice_has_one_place(lab: Lab) -> None:
 
 
 def test_hundreds_of_the_same_do_not_hide_the_rest(lab: Lab) -> None:
-    for at in range(300):
-        keep(lab, f"low-{at}", "Battery low", source="phone")
+    lab.remember_many([Remember("Battery low", source="phone")] * 300)
     swap = "Yesterday the old battery of the car was swapped at the garage"
     keep(lab, "swap", swap)
 

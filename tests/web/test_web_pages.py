@@ -17,7 +17,7 @@ from support.cases import each_case
 from web.crowd import add_endings, add_learnings
 from web.visitor import PORT, PageReader, Visitor, inject, say, seen_by
 
-from mnemosyned import Memory
+from mnemosyned import Memory, Remember
 from mnemosyned.http_messages import HttpRequest
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Progress
 from mnemosyned.memory.injections import InjectionTotals
@@ -433,15 +433,19 @@ def test_more_hits_are_one_click_away(visitor: Visitor, memory: Memory) -> None:
 
 
 def remember_notes(memory: Memory) -> list[str]:
-    for number in range(120):
-        memory.remember(f"note {number}", id=f"n{number}", session="s")
+    notes = [Remember(f"note {n}", id=f"n{n}", session="s") for n in range(120)]
+    memory.remember_many(notes)
     return [each.id for each in memory.list(limit=1_000).memories]
 
 
 def remember_lines(memory: Memory) -> list[str]:
-    for number in range(120):
-        moment = NOON + timedelta(hours=number)
-        memory.remember(f"Ada wrote line {number}.", id=f"n{number}", created_at=moment)
+    moments = [NOON + timedelta(hours=number) for number in range(120)]
+    memory.remember_many(
+        [
+            Remember(f"Ada wrote line {number}.", id=f"n{number}", created_at=moment)
+            for number, moment in enumerate(moments)
+        ]
+    )
     return [f"n{number}" for number in reversed(range(120))]
 
 
@@ -559,12 +563,15 @@ def test_lists_show_beginnings_of_long_texts(visitor: Visitor, memory: Memory) -
 def test_a_day_shows_a_hundred_of_its_episodes(
     visitor: Visitor, memory: Memory
 ) -> None:
-    for number in range(103):
-        memory.remember(
-            f"The ferry {number} sails at nine.",
-            session=f"s{number}",
-            created_at="2026-03-09T09:00:00Z",
-        )
+    nine = "2026-03-09T09:00:00Z"
+    memory.remember_many(
+        [
+            Remember(
+                f"The ferry {number} sails.", session=f"s{number}", created_at=nine
+            )
+            for number in range(103)
+        ]
+    )
     memory.sleep(force=True)
     day = memory.list(level="day").episodes[0].id
 

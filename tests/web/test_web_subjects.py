@@ -12,7 +12,7 @@ import tzlocal
 from support.cases import each_case
 from web.visitor import Page, Visitor, inject, say
 
-from mnemosyned import Memory
+from mnemosyned import Memory, Remember
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.web import memory_pages
 from mnemosyned.web.memory_pages import BARS_MAX, count_by_period, count_names
@@ -132,12 +132,13 @@ def test_all_learnings_of_a_project_are_shown(visitor: Visitor, memory: Memory) 
 
 
 def test_the_line_of_a_name_says_if_it_is_cut(visitor: Visitor, memory: Memory) -> None:
-    for number in range(202):
-        memory.remember(
-            f"Ada wrote line {number}.",
-            id=f"n{number}",
-            created_at=NOON - timedelta(days=number // 8),
-        )
+    moments = [NOON - timedelta(days=number // 8) for number in range(202)]
+    memory.remember_many(
+        [
+            Remember(f"Ada wrote line {number}.", id=f"n{number}", created_at=moment)
+            for number, moment in enumerate(moments)
+        ]
+    )
 
     first = visitor.get("/subject", name="Ada")
     memory.forget(["n0", "n1"])
