@@ -33,7 +33,8 @@ from mnemosyned.verbs.retention import BackedUp, Backup
 from mnemosyned.verbs.upkeep import BackupStatus
 
 FILES_MAX = 10_000
-SQLITE = b"SQLite format 3\0"
+SQLITE, JOURNAL = b"SQLite format 3\0", bytes.fromhex("d9d505f920a163d7")
+"""How a database begins, and the journal of a transaction."""
 OWN = ("", "-wal", "-shm", "-journal", ".lock")
 SUFFIX = ".partial-journal"
 """The longest that is appended to the name of a backup while it is written."""
@@ -97,9 +98,15 @@ def dated_backups(folder: Path) -> list[backup_schedule.DatedBackup]:
     return [each for each in map(backup_schedule.dated_backup, names) if each]
 
 
-def holds_database(file: Path) -> bool:
-    """Return whether an existing file is empty, or an SQLite database."""
-    return file.stat().st_size == 0 or _is_sqlite(file)
+def find_parts(folder: Path, name: str = "*") -> Iterator[Path]:
+    """Yield what unfinished copies left in a folder: their parts, and journals with texts of these.
+
+    The unfinished download of another program is none of ours.
+    """
+    for end, begins in ((".partial", SQLITE), (SUFFIX, JOURNAL)):
+        for part in folder.glob(f"{name}{end}"):
+            if part.is_file() and _is_empty_or(part, begins):
+                yield part
 
 
 def file_bytes(path: Path) -> int:
@@ -123,7 +130,7 @@ def _reason_to_refuse(target: Path, database: Path) -> str:
         return f"{target} is a file of the memory itself"
     if _is_in_use(target):
         return f"{target} is a database that some program uses"
-    if target.exists() and not (target.is_file() and holds_database(target)):
+    if target.exists() and not (target.is_file() and _is_empty_or(target, SQLITE)):
         return f"{target} exists already and is not a backup"
     return ""
 
@@ -142,7 +149,8 @@ def _may_be_copy(file: Path, database: Path) -> bool:
             return False
     except OSError:  # in a folder that is closed to us: no copy that this daemon made
         return False
-    return file.name.startswith(database.stem) or _is_in_use(file) or _is_sqlite(file)
+    named = file.name.startswith(database.stem)
+    return named or _is_in_use(file) or _read_beginning(file) == SQLITE
 
 
 def _is_in_use(file: Path) -> bool:
@@ -154,13 +162,18 @@ def _is_in_use(file: Path) -> bool:
     return file.with_name(file.name + "-wal").exists()
 
 
-def _is_sqlite(file: Path) -> bool:
-    """Return whether a file begins as an SQLite database does; False if it cannot be read."""
+def _is_empty_or(file: Path, beginning: bytes) -> bool:
+    """Return whether an existing file is empty, or begins with these bytes."""
+    return file.stat().st_size == 0 or _read_beginning(file).startswith(beginning)
+
+
+def _read_beginning(file: Path) -> bytes:
+    """Return the bytes that tell an SQLite database; none of a file that cannot be read."""
     try:
         with file.open("rb") as opened:
-            return opened.read(len(SQLITE)) == SQLITE
+            return opened.read(len(SQLITE))
     except OSError:  # unreadable for us: no copy that this daemon made
-        return False
+        return b""
 
 
 NAME = "forgotten.list"
@@ -527,9 +540,9 @@ class BackupKeeper:
     def _back_up_by_schedule(self) -> None:
         """Make a dated backup, then delete the dated backups that the rules no longer keep."""
         # First the parts of copies that a crash left: they may have filled the disk.
-        for part in islice(self.folder.glob("memory-*.db.partial"), FILES_MAX):
+        for part in islice(find_parts(self.folder, "memory-*.db"), FILES_MAX):
             old = time.time() - part.stat().st_mtime > PARTIAL_AGE_S
-            if old and backup_schedule.dated_backup(part.name.removesuffix(".partial")):
+            if old and backup_schedule.dated_backup(part.name.partition(".partial")[0]):
                 part.unlink(missing_ok=True)
         target = self._make_dated_target(scheduled=True)
         made = self._back_up_to(target)

@@ -343,8 +343,9 @@ def test_parts_that_a_crash_left_go_although_the_next_backup_fails(
 ) -> None:
     copies_folder.mkdir()
     part = copies_folder / "memory-20260101T000000Z.auto.db.partial"
-    part.touch()
-    os.utime(part, (0, 0))
+    for left in (part, part.with_name(f"{part.name}-journal")):
+        left.touch()
+        os.utime(left, (0, 0))
     in_the_way = f"{backup_name(clock.now(), scheduled=True)}.partial"
     (copies_folder / in_the_way).mkdir()
 

@@ -273,10 +273,14 @@ def test_a_part_of_a_backup_is_found_and_a_download_is_left_alone(home: Home) ->
     (home.state / "backups").mkdir()
     part = home.state / "backups" / "memory-20260301T120000Z.db.partial"
     part.write_bytes(b"SQLite format 3\0")
+    journal = home.database.with_name(f"{home.database.name}.partial-journal")
+    journal.write_bytes(
+        bytes.fromhex("d9d505f920a163d7") + b"words that were forgotten"
+    )
     download = home.state / "film.mkv.partial"
     download.write_bytes(b"half a film")
 
-    assert look_and_repair(home) == [f"removed {part}"]
+    assert look_and_repair(home) == [f"removed {part}", f"removed {journal}"]
     assert download.exists()
 
 

@@ -40,11 +40,11 @@ from mnemosyned.service.backups import (
     backup_interval,
     dated_backups,
     file_bytes,
-    holds_database,
+    find_parts,
 )
 from mnemosyned.storage.sqlite import repair, schema
 from mnemosyned.storage.sqlite.connections import frames_left
-from mnemosyned.storage.sqlite.copies import PARTIAL, SQLITE, open_to_read
+from mnemosyned.storage.sqlite.copies import SQLITE, open_to_read
 from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 from mnemosyned.storage.sqlite.repair import lacking_values
 from mnemosyned.verbs.upkeep import Stats
@@ -425,11 +425,7 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
             text = f"a restore was interrupted: {waiting.name} waits to be the database"
             yield warning(CHECK, text, "mnem start", Remedy.RESTORE, waiting)
         folders = (database.parent, installation.backup_folder)
-        parts = {file for folder in folders for file in folder.glob(f"*{PARTIAL}")}
-        for part in sorted(parts):
-            # The unfinished download of another program is none of ours.
-            if not (part.is_file() and holds_database(part)):
-                continue
+        for part in sorted({part for each in folders for part in find_parts(each)}):
             text = f"{part} is a part of a copy that was never finished"
             yield warning(CHECK, text, REPAIR, Remedy.LEFTOVER, part)
     asides = [
