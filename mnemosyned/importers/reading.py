@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import SpooledTemporaryFile, TemporaryDirectory
 from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import quote
 
@@ -169,50 +169,34 @@ class TextLine:
         return decode_text(self.data).rstrip("\r\n")
 
 
-class _Transcoded(io.RawIOBase):
-    """A stream of UTF-16 transcoded to UTF-8."""
-
-    def __init__(self, source: BinaryIO, encoding: str) -> None:
-        super().__init__()
-        self._source = io.TextIOWrapper(source, encoding, "replace", newline="")
-
-    def readable(self) -> bool:
-        """Return True: the stream is for reading."""
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        """Fill the buffer with text as UTF-8 and return the number of bytes; 0 at the end."""
-        view = memoryview(cast("bytearray", buffer))
-        # A character has at most four bytes.
-        data = self._source.read(len(view) // 4).encode("utf-8", "replace")
-        view[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        """Close this stream and the stream of UTF-16 below it."""
-        self._source.close()
-        super().close()
-
-
 def as_utf8(stream: BinaryIO) -> BinaryIO:
-    """Return a stream in UTF-8 without its mark; UTF-16 is transcoded, others unchanged."""
-    source = io.BufferedReader(cast("io.RawIOBase", stream), CHUNK_BYTES)
-    mark = source.peek(4)[:4]
+    """Return a stream at its beginning in UTF-8, without its mark; of UTF-16, a copy."""
+    mark = stream.read(3)
     for signature, encoding in _WIDE.items():
         if mark.startswith(signature):
-            source.read(len(signature))
-            wide = _Transcoded(cast("BinaryIO", source), encoding)
-            return cast("BinaryIO", io.BufferedReader(wide, CHUNK_BYTES))
-    if mark.startswith(codecs.BOM_UTF8):
-        source.read(len(codecs.BOM_UTF8))
-    return cast("BinaryIO", source)
+            stream.seek(len(signature))
+            copy = SpooledTemporaryFile(CHUNK_BYTES)  # noqa: SIM115 the caller closes it
+            wide = io.TextIOWrapper(stream, encoding, "replace", newline="")
+            while text := wide.read(CHUNK_BYTES):
+                copy.write(text.encode("utf-8", "replace"))
+            wide.detach()
+            copy.seek(0)
+            return cast("BinaryIO", copy)
+    stream.seek(len(mark) if mark == codecs.BOM_UTF8 else 0)
+    return stream
 
 
 @contextmanager
 def open_text(source: ImportSource) -> Iterator[BinaryIO]:
     """Return a context manager that opens a source as a stream of UTF-8. Raises `OSError`."""
-    with source.path.open("rb") as opened, as_utf8(opened) as text:
+    with source.path.open("rb", CHUNK_BYTES) as opened, as_utf8(opened) as text:
         yield text
+
+
+def head_as_utf8(head: bytes) -> bytes:
+    """Return a file's first bytes in UTF-8 without its mark."""
+    with as_utf8(io.BytesIO(head)) as text:
+        return text.read()
 
 
 def is_binary(head: bytes) -> bool:
@@ -231,12 +215,8 @@ def lines_of(stream: BinaryIO, *, offset: int = 0) -> Iterator[TextLine]:
 
     A line longer than `LINE_BYTES_MAX` has no data and is marked as too long.
     """
-    if stream.seekable():
+    if offset:
         stream.seek(offset, io.SEEK_CUR)
-    else:
-        left = offset
-        while left > 0 and (data := stream.read(min(left, CHUNK_BYTES))):
-            left -= len(data)
     number = 0
     while data := stream.readline(LINE_BYTES_MAX):
         number += 1
@@ -413,8 +393,7 @@ class JsonOutline:
 @lru_cache(maxsize=4)
 def outline_document(head: bytes) -> JsonOutline | None:
     """Return whether a document is a list, and the keys of its first object; None for others."""
-    with as_utf8(io.BytesIO(head)) as stream:
-        text = stream.read().lstrip()
+    text = head_as_utf8(head).lstrip()
     is_list = text.startswith(b"[")
     inner = text[1:].lstrip() if is_list else text
     if not inner.startswith(b"{"):

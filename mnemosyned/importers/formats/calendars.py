@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -64,10 +63,8 @@ class BlockFormat(importer.ImportFormat):
 
     def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True if the source begins with "BEGIN:" and the format's outermost block."""
-        if source.is_folder:
-            return False
-        with reading.as_utf8(io.BytesIO(source.head)) as head:
-            first = reading.decode_text(head.read(512)).lstrip().upper()
+        head = reading.head_as_utf8(source.head)[:512]
+        first = reading.decode_text(head).lstrip().upper()
         return first.startswith(f"BEGIN:{self.outermost}")
 
     def read_records(

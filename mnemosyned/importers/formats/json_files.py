@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections import Counter
 from functools import partial
@@ -56,7 +55,7 @@ class JsonLines(ImportFormat):
 
     def recognizes(self, source: ImportSource) -> bool:
         """Return True if a line in the head is, or seems to be, an object with a text `content`."""
-        lines = reading.as_utf8(io.BytesIO(source.head)).read().split(b"\n")
+        lines = reading.head_as_utf8(source.head).split(b"\n")
         if any(isinstance(_decode_identity(line).content, str) for line in lines):
             return True
         # A first line longer than the head may be a memory.
@@ -162,7 +161,7 @@ class ExportFile(ImportFormat):
 
     def recognizes(self, source: ImportSource) -> bool:
         """Return True if the first line is the header of an export by `mnem export`."""
-        first = reading.as_utf8(io.BytesIO(source.head)).readline()
+        first = reading.head_as_utf8(source.head).partition(b"\n")[0]
         try:
             kind = parse_line_kind(first)
         except MnemosynedError:

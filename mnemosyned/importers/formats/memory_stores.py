@@ -211,11 +211,7 @@ class StoreFormat(ImportFormat):
 
     def recognizes(self, source: ImportSource) -> bool:
         """Return True for the SQLite database of the other memory program, or an export of it."""
-        if source.is_folder:
-            return False
-        if self._find_tables(source):
-            return True
-        return self._recognize_export(source) is not None
+        return bool(self._find_tables(source) or self._recognize_export(source))
 
     def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the memories of a database or an export after a position.
