@@ -86,7 +86,7 @@ def sets(locomo: Path | None) -> Iterator[Set]:
         requests = [Recall(query=q.text, asked_at=q.asked_at) for q in questions]
         yield f"times, {name}", told_of(records, sessions=4), requests
     year = mixed_year(per_day=4)
-    requests = [Recall(query=question.text) for question in year.questions]
+    requests = [Recall(query=question) for question in year.questions]
     yield "mixed year", told_of(year.records), requests
 
 

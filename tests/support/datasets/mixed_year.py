@@ -73,13 +73,8 @@ class Record:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A question and the record that answers it."""
-
-    kind: str
-    text: str
-    answer: str
+Draft = tuple[datetime, str, str, str, str | None]
+"""When, where, who and what, and now and then a question that it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,32 +82,26 @@ class MixedYear:
     """The records, oldest first, and what is asked of them."""
 
     records: list[Record]
-    questions: list[Question]
+    questions: list[str]
 
 
 def mixed_year(*, per_day: int = 8) -> MixedYear:
     """A year that ends at `NOW`; one record in four is something that can be asked for."""
     rng = Random(4)
-    drafts: list[tuple[datetime, str, str, str, Question | None]] = []
+    drafts: list[Draft] = []
     for day in range(DAYS):
         for _ in range(per_day):
             at = NOW - timedelta(days=DAYS - day, minutes=rng.randrange(-60, 60 * 13))
             drafts.extend(_told(rng, at) if rng.random() < 0.25 else _noise(rng, at))
     drafts.sort(key=lambda draft: draft[0])
-    records, questions = [], []
-    for number, (at, source, role, content, asked) in enumerate(drafts):
-        id_ = f"r{number}"
-        records.append(
-            Record(id=id_, content=content, source=source, role=role, created_at=at)
-        )
-        if asked:
-            questions.append(Question(kind=asked.kind, text=asked.text, answer=id_))
-    return MixedYear(records, questions)
+    records = [
+        Record(id=f"r{number}", content=text, source=source, role=role, created_at=at)
+        for number, (at, source, role, text, _) in enumerate(drafts)
+    ]
+    return MixedYear(records, [asked for *_, asked in drafts if asked])
 
 
-def _told(
-    rng: Random, at: datetime
-) -> list[tuple[datetime, str, str, str, Question | None]]:
+def _told(rng: Random, at: datetime) -> list[Draft]:
     """Something that happened, as one of the sources tells it, and now and then a question."""
     person, place = rng.choice(PEOPLE), rng.choice(PLACES)
     doing, did, what = rng.choice(DEEDS)
@@ -138,8 +127,7 @@ def _told(
         "person": f"When did {person} talk of {doing} {what} at {place}?",
         "code": f"what was {code} about",
     }[kind]
-    asked = Question(kind=kind, text=text, answer="") if rng.random() < 0.25 else None
-    return [(at, source, role, content, asked)]
+    return [(at, source, role, content, text if rng.random() < 0.25 else None)]
 
 
 def _when(rng: Random, at: datetime, month: str) -> str:
@@ -158,9 +146,7 @@ def _long(rng: Random, fact: str) -> str:
     return " ".join(parts)
 
 
-def _noise(
-    rng: Random, at: datetime
-) -> list[tuple[datetime, str, str, str, Question | None]]:
+def _noise(rng: Random, at: datetime) -> list[Draft]:
     kind = rng.random()
     if kind < 0.45:
         person = rng.choice(PEOPLE)
@@ -174,13 +160,6 @@ def _noise(
         return [(at, "notifications", "", rng.choice(NOTICES), None)]
     if kind < 0.9:
         return [(at, "notes", "", _long(rng, "Nothing much happened."), None)]
-    names = rng.sample(PEOPLE, 2)
-    return [
-        (
-            at,
-            "photos",
-            "",
-            f"{names[0]} and {names[1]} at the {rng.choice(PLACES)}",
-            None,
-        )
-    ]
+    first, second = rng.sample(PEOPLE, 2)
+    text = f"{first} and {second} at the {rng.choice(PLACES)}"
+    return [(at, "photos", "", text, None)]
