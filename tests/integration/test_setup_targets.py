@@ -584,7 +584,7 @@ def write_read_only(home: Home, tool: str) -> int:
     return 1
 
 
-DEEP = "{begin}" + "[" * 5_000 + "]" * 5_000 + "{end}\n"
+DEEP = "{begin}" + "[" * 700 + "]" * 700 + "{end}\n"
 CONFLICTS: dict[str, tuple[Callable[[Home, str], int], str]] = {
     "foreign": (
         write_foreign_entry,
