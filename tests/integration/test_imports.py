@@ -421,11 +421,14 @@ def test_a_folder_with_loops_devices_and_git_is_read_as_far_as_it_has_notes(
         assert (part.source.path.name, part.format.name) == ("Ferry.md", "notes")
 
 
-def test_a_giant_value_in_a_database_is_refused(tmp_path: Path) -> None:
+def test_a_giant_value_in_a_database_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mnemosyned.importers.reading.SQLITE_VALUE_BYTES_MAX", 1 << 20)
     path = write_sample("mem0_history", tmp_path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DELETE FROM history WHERE id > 1")
-        connection.execute("UPDATE history SET new_memory = hex(zeroblob(40 << 20))")
+        connection.execute("UPDATE history SET new_memory = hex(zeroblob(1 << 20))")
         connection.commit()
 
     items, bad = read(path)
