@@ -13,13 +13,20 @@ from typing import Any
 
 import pytest
 from support.engines import SQLITE
-from support.fakes import NOON, consolidate, memory, promotion, remember_batch, trio
+from support.fakes import (
+    NOON,
+    agent_session,
+    consolidate,
+    memory,
+    promotion,
+    remember_batch,
+    trio,
+)
 from support.whole_memory import embed, surround
 
 from mnemosyned.assembly.stores import open_store
 from mnemosyned.config.settings import DatabaseLocation
 from mnemosyned.errors import InvalidRequest
-from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.exchange import AnyRecord, KeptVector, RecoverableRecord
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.injections import InjectionKind, InjectionOutcome
@@ -228,16 +235,8 @@ def test_what_was_superseded_is_listed_on_request(store: MemoryStore) -> None:
 
 
 def test_a_project_has_its_sessions_memories(store: MemoryStore, kept: Kept) -> None:
-    agent = AgentSession(
-        session="home",
-        client="codex",
-        conversation="1",
-        project="shop",
-        started_at=NOON,
-        seen_at=NOON,
-    )
-    store.agents.keep_session(agent)
-    store.agents.keep_session(replace(agent, session="elsewhere", project="other"))
+    for session, project in (("home", "shop"), ("elsewhere", "other")):
+        store.agents.keep_session(agent_session(session, project))
     at_home = ordered(kept, ListOrder.NEWEST, lambda one: one.session == "home")
 
     found = pages(store, ListFilter(limit=7, project="shop"))

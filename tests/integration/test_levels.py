@@ -5,12 +5,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from support.fakes import FakeClock, memory
+from support.fakes import FakeClock, agent_session, memory
 from support.services import Lab
 from support.stores import get_episode
 
 from mnemosyned.errors import StorageFailed
-from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.consolidation import (
     CycleReport,
     CycleStatus,
@@ -131,16 +130,7 @@ def test_sessions_that_share_a_day_keep_to_themselves_under_a_filter(lab: Lab) -
 def talk(lab: Lab, number: int, project: str, text: str, *, day: int = 0) -> None:
     """A message in a session of its own in a project."""
     said_at, session = MONDAY + timedelta(days=day), f"codex:{number}"
-    lab.store.agents.keep_session(
-        AgentSession(
-            session=session,
-            client="codex",
-            conversation=str(number),
-            started_at=said_at,
-            seen_at=said_at,
-            project=project,
-        )
-    )
+    lab.store.agents.keep_session(agent_session(session, project, said_at))
     lab.put(memory(f"t{number}", text, created_at=said_at, session=session))
 
 

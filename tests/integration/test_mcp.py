@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.cases import each_case
-from support.fakes import NOON, memory, remember_batch
+from support.fakes import NOON, agent_session, memory, remember_batch
 from support.mcp import FakeSessions, Json, McpPeer, origin_header, peer
 from support.services import Lab
 
@@ -28,7 +28,6 @@ from mnemosyned.agents.mcp.server import (
     mcp_route,
 )
 from mnemosyned.agents.mcp.tools import LISTED
-from mnemosyned.memory.capture import AgentSession
 from mnemosyned.storage.sqlite.store import SqliteStore
 
 MODERN_META = {
@@ -410,15 +409,8 @@ def test_what_is_remembered_belongs_to_the_project_from_then_on(
 # Projects and sessions of agents, as memory by MCP and hooks share them.
 
 
-HOOKED = AgentSession(
-    session="codex:1",
-    client="codex",
-    conversation="1",
-    started_at=NOON,
-    seen_at=NOON,
-    project="github.com/ann/shop",
-    transcript="/t.jsonl",
-    position=77,
+HOOKED = agent_session(
+    "codex:1", "github.com/ann/shop", transcript="/t.jsonl", position=77
 )
 
 

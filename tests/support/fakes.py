@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mnemosyned.errors import SummarizerFailed
+from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.consolidation import (
     GroupStatus,
     LogEntry,
@@ -124,6 +125,24 @@ class FakeEmbedder(Embedder):
 
     def close(self) -> None:
         pass
+
+
+def agent_session(
+    session: str,
+    project: str,
+    at: datetime = NOON,
+    **fields: Any,  # noqa: ANN401
+) -> AgentSession:
+    """A session of Codex or of the client that its name begins with."""
+    client, _, conversation = session.rpartition(":")
+    given: dict[str, Any] = {"project": project, "seen_at": at, **fields}
+    return AgentSession(
+        session=session,
+        client=client or "codex",
+        conversation=conversation,
+        started_at=at,
+        **given,
+    )
 
 
 def memory(

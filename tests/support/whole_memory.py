@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from support.fakes import NOON
+from support.fakes import NOON, agent_session
 from support.mixed_memory import fill
 from support.stores import open_store
 
 from mnemosyned import Memory
-from mnemosyned.memory.capture import AgentCall, AgentSession, WatchedFile
+from mnemosyned.memory.capture import AgentCall, WatchedFile
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.forgetting import Grace
@@ -50,13 +50,10 @@ def surround(store: MemoryStore) -> None:
     surroundings = store
     for number in range(3):
         surroundings.agents.keep_session(
-            AgentSession(
-                session=f"codex:{number}",
-                client="codex",
-                conversation=str(number),
-                started_at=NOON,
+            agent_session(
+                f"codex:{number}",
+                "shop",
                 seen_at=NOON + timedelta(minutes=number),
-                project="shop",
                 transcript="/home/ann/t.jsonl",
                 shown=("old-code", "c"),
             )

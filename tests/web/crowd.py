@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise, product
 from urllib.parse import quote
 
+from support.fakes import agent_session
+
 from mnemosyned import Memory
-from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.endings import EndingRecord
 
 SUBJECTS = (
@@ -94,16 +95,8 @@ def fill(memory: Memory) -> dict[str, str]:
     memory.remember_many(batch)  # type: ignore[arg-type]
     agents = memory._caller.store.agents  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
     for day in range(20):
-        agents.keep_session(
-            AgentSession(
-                session=f"shop-{day}-0",
-                client="codex",
-                conversation=f"{day}",
-                started_at=now - timedelta(days=day),
-                seen_at=now - timedelta(days=day),
-                project=PROJECT,
-            )
-        )
+        at = now - timedelta(days=day)
+        agents.keep_session(agent_session(f"shop-{day}-0", PROJECT, at))
     cycle = memory.sleep().cycle
     for name, text in SCRIPTS.items():
         memory.remember(

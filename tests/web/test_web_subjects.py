@@ -10,10 +10,10 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 import tzlocal
 from support.cases import each_case
+from support.fakes import agent_session
 from web.visitor import Page, Visitor, inject, say
 
 from mnemosyned import Memory, Remember
-from mnemosyned.memory.capture import AgentSession
 from mnemosyned.web import memory_pages
 from mnemosyned.web.memory_pages import BARS_MAX, count_by_period, count_names
 
@@ -39,14 +39,7 @@ def bars(page: Page) -> dict[str, str]:
 def keep_session(memory: Memory) -> None:
     """Let the session `shop` be one of the project."""
     memory._caller.store.agents.keep_session(  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
-        AgentSession(
-            session="shop",
-            client="codex",
-            conversation="1",
-            started_at=NOON,
-            seen_at=NOON,
-            project=PROJECT,
-        )
+        agent_session("shop", PROJECT, NOON)
     )
 
 
