@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -178,10 +179,11 @@ class EndingFinder:
         if not self._has_news_ahead:
             return 0
         self._has_news_ahead = False
-        memories = self.store.endings.unread(
-            limit=limit, after=self._read_to, newest=max(limit, AHEAD_MAX)
-        )
-        judgment = self._judge(list(memories.values()), None)
+        with self.store.search.one_snapshot():
+            memories = self.store.endings.unread(
+                limit=limit, after=self._read_to, newest=max(limit, AHEAD_MAX)
+            )
+            judgment = self._judge(list(memories.values()), None)
         self._read_to = max(memories, default=self._read_to)
         if len(memories) == limit:
             self._has_news_ahead = True  # there may be more
@@ -198,13 +200,17 @@ class EndingFinder:
             self._has_news = False
             portion = limit or READ_AT_ONCE
             read_at = self.clock.now()
-            memories = self.store.endings.unread(limit=portion)
-            judgment = self._judge(
-                list(memories.values()),
-                self._find_meanings(),
-                ends=ends,
-                is_yielding=is_yielding,
-            )
+            meanings = self._find_meanings()
+            # A thread that waits, for a vector or for requests, holds no connection meanwhile.
+            is_waiting = meanings is not None or is_yielding
+            with nullcontext() if is_waiting else self.store.search.one_snapshot():
+                memories = self.store.endings.unread(limit=portion)
+                judgment = self._judge(
+                    list(memories.values()),
+                    meanings,
+                    ends=ends,
+                    is_yielding=is_yielding,
+                )
             if done := judgment.done:
                 found += self._add(
                     judgment, read_at=read_at, read_up_to=list(memories)[done - 1]
