@@ -11,8 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from mnemosyned.importers.importer import (
     START,
     BadRecord,
@@ -112,7 +110,7 @@ def captured_memory(
     `dedupe` is set, and a time in the future is replaced. Ids are made of `conversation`.
     """
     said = message.created_at
-    stored = sendable(
+    return sendable(
         Remember(
             message.text,
             id=memory_ids(message, conversation)[0],
@@ -125,9 +123,9 @@ def captured_memory(
                 "cwd": identity.directory,
                 "message": message.unique_id,
             },
+            dedupe=True,
         )
     )
-    return msgspec.structs.replace(stored, dedupe=True)
 
 
 @lru_cache(maxsize=256)
@@ -200,15 +198,15 @@ def read_specstory(path: Path) -> tuple[TranscriptIdentity, list[TranscriptMessa
         conversation=session[2],
         directory=str(folder.parent.parent if is_in_project else folder),
     )
-    return identity, list(clean_messages(list(_split_specstory(text))))
+    return identity, list(clean_messages(_split_specstory(text)))
 
 
-def _split_specstory(text: str) -> Iterator[TranscriptMessage]:
-    """Yield the messages of SpecStory's Markdown, those before a tool's call marked."""
+def _split_specstory(text: str) -> list[TranscriptMessage]:
+    """Return the messages of SpecStory's Markdown, those before a tool's call marked."""
+    messages: list[TranscriptMessage] = []
     speaker: re.Match[str] | None = None
     said: list[str] = []
     closing = ""
-    waiting: TranscriptMessage | None = None
     for line in [*text.splitlines(), ""]:
         if closing:
             closing = "" if closing in line else closing
@@ -216,36 +214,29 @@ def _split_specstory(text: str) -> Iterator[TranscriptMessage]:
         if block := _SPECSTORY_BLOCK.match(line):
             end = f"</{block[1]}>"
             closing = "" if end in line else end
-            if waiting and block[1] == "tool-use":
-                waiting = replace(waiting, before_tool=True)
+            if messages and block[1] == "tool-use":
+                messages[-1] = replace(messages[-1], before_tool=True)
             continue
         begins = _SPECSTORY_SPEAKER.fullmatch(line.rstrip())
         if begins is None:
             said.append(line)
             continue
-        if message := _make_specstory_message(speaker, said):
-            if waiting:
-                yield waiting
-            waiting = message
+        messages += _make_specstory_message(speaker, said)
         speaker, said = begins, []
-    if waiting:
-        yield waiting
-    if message := _make_specstory_message(speaker, said):
-        yield message
+    return [*messages, *_make_specstory_message(speaker, said)]
 
 
 def _make_specstory_message(
     speaker: re.Match[str] | None, said: Sequence[str]
-) -> TranscriptMessage | None:
-    """Return the message below a speaker's line; None without words or for a subagent."""
+) -> Iterator[TranscriptMessage]:
+    """Yield the message below a speaker's line; none without words or for a subagent."""
     text = "\n".join(said).strip().removesuffix("\n---").strip()
-    if speaker is None or speaker[2] or not text or text == "---":
-        return None
-    return TranscriptMessage(
-        role=_SPECSTORY_ROLES[speaker[1]],
-        text=text,
-        created_at=moment_from(speaker[3]),
-    )
+    if speaker and not speaker[2] and text not in ("", "---"):
+        yield TranscriptMessage(
+            role=_SPECSTORY_ROLES[speaker[1]],
+            text=text,
+            created_at=moment_from(speaker[3]),
+        )
 
 
 FILE_BYTES_MAX = 16 << 20
