@@ -28,6 +28,11 @@ from mnemosyned.client.address import SocketAddress
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 
+@pytest.fixture
+def daemon(shared: Daemon) -> Daemon:
+    return shared
+
+
 END_S = 20.0
 """Time within which it is gone after its client."""
 
@@ -97,7 +102,8 @@ def test_the_environment_names_the_project(daemon: Daemon, tmp_path: Path) -> No
 def test_a_client_is_asked_for_its_roots(daemon: Daemon, tmp_path: Path) -> None:
     project = tmp_path / "my shop"
     (project / ".git").mkdir(parents=True)
-    with pumping(tmp_path, daemon.socket) as pump:
+    # A home directory is no project, so that something has to name one.
+    with pumping(daemon.home, daemon.socket) as pump:
         pump.initialize(roots={})
         question = pump.read()
         assert question["method"] == "roots/list"

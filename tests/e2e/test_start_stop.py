@@ -25,8 +25,13 @@ Run = Callable[..., CompletedProcess[bytes]]
 
 @pytest.fixture
 def run() -> Iterator[Run]:
-    """Run commands in a home of their own, where no daemon is left in the end."""
+    """Run commands in a home of their own, where no daemon is left in the end.
+
+    The path of the directory of temporary files is longer than that of a socket may be.
+    """
     with short_room() as home:
+        temporary = home / ("t" * 100)
+        temporary.mkdir()
 
         def command(
             *words: str,
@@ -38,6 +43,7 @@ def run() -> Iterator[Run]:
                 *words,
                 home=home,
                 PATH="",
+                TMPDIR=str(temporary),
                 MNEMOSYNE_LLM_ENDPOINT=endpoint,
                 MNEMOSYNE_DATABASE=database,
                 MNEMOSYNE_CONFIG=settings,
@@ -45,12 +51,12 @@ def run() -> Iterator[Run]:
 
         yield command
         command("stop")
+        assert list(temporary.iterdir()) == []
 
 
-def state(run: Run) -> Path:
-    """The state directory, as the log's place names it."""
-    said = run("start").stderr.decode() + run("restart").stderr.decode()
-    return Path(said.split("its log: ")[1].split()[0]).parent
+def start_and_find_log(run: Run) -> Path:
+    said = run("start").stderr.decode()
+    return Path(said.split("its log: ")[1].split()[0])
 
 
 def test_a_daemon_is_started_asked_and_stopped(run: Run) -> None:
@@ -71,35 +77,21 @@ def test_a_daemon_is_started_asked_and_stopped(run: Run) -> None:
 
 
 @pytest.mark.parametrize("command", ["start", "restart"])
-def test_of_several_starts_at_once_each_says_that_the_daemon_runs(command: str) -> None:
+def test_of_two_starts_at_once_each_says_that_the_daemon_runs(command: str) -> None:
     with short_room() as home:
         variables = environment(home, PATH="")
         if command == "restart":
             mnem("start", home=home, PATH="")
         starts = [
             subprocess.Popen([BIN / "mnem", command], env=variables, stderr=PIPE)
-            for _ in range(3)
+            for _ in range(2)
         ]
         said = [each.communicate()[1] for each in starts]
         stopped = mnem("stop", home=home, PATH="")
 
-    assert [each.returncode for each in starts] == [0, 0, 0]
+    assert [each.returncode for each in starts] == [0, 0]
     pid = stopped.stderr.split()[2]
     assert all(b"as process " + pid in each for each in said)
-
-
-def test_a_daemon_starts_with_a_long_directory_of_temporary_files(
-    tmp_path: Path,
-) -> None:
-    long = tmp_path / ("t" * 100)
-    long.mkdir()
-    with short_room() as home:
-        started = mnem("start", home=home, PATH="", TMPDIR=str(long))
-        stopped = mnem("stop", home=home, PATH="")
-
-    assert b"started, as process" in started.stderr
-    assert b"stopped process" in stopped.stderr
-    assert list(long.iterdir()) == []
 
 
 @pytest.mark.thorough
@@ -113,7 +105,7 @@ def test_a_start_that_fails_says_why(run: Run) -> None:
 
 @pytest.mark.thorough
 def test_a_backup_is_restored_once_the_daemon_is_stopped(run: Run) -> None:
-    folder = state(run)
+    folder = start_and_find_log(run).parent
     run("remember", "tea at four", "--id", "tea")
     run("backup", str(folder / "copy.db"))
     run("remember", "tea at five", "--id", "more")
@@ -250,7 +242,7 @@ def test_a_full_log_is_begun_anew_and_one_older_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_start_names_a_log_that_cannot_be_written(run: Run) -> None:
-    log = state(run) / "mnemosyned.log"
+    log = start_and_find_log(run)
     run("stop")
     log.rename(log.with_suffix(".old"))
     log.mkdir()
