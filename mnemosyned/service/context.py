@@ -329,9 +329,21 @@ class WindowService:
     ) -> list[tuple[str | None, str, str, Quoted]]:
         """Return recalled texts to quote, best first, each after its memory's owner, id and words.
 
-        Texts that the chosen window or a learning shows anyway are not quoted.
+        Texts that the chosen window or a learning shows anyway are not quoted, and none for a
+        message without content words.
         """
-        hits = self._find_relevant_hits(request, question, groups)
+        times = parse_times(question, in_zone(self.clock.now(), local_zone()))
+        relevance = Relevance(question, times)
+        if not relevance.has_content:
+            return []
+        recall = Recall(
+            question,
+            limit=RECALLED_MAX,
+            session=request.session,
+            source=request.source,
+            explain=True,
+        )
+        hits = relevance.select_relevant_hits(self.recall(recall, groups).hits)
         if not hits:
             return []
         in_window = (request.messages[position] for position in chosen.kept)
@@ -347,23 +359,6 @@ class WindowService:
         }
         known = {learning.memory for learning in learnings if learning.memory}
         return list(_quotable_lines(hits, question, seen=seen, known=known))
-
-    def _find_relevant_hits(
-        self, request: Context, question: str, groups: Groups
-    ) -> list[Hit]:
-        """Return the hits relevant enough to be shown; none for a message without content words."""
-        times = parse_times(question, in_zone(self.clock.now(), local_zone()))
-        relevance = Relevance(question, times)
-        if not relevance.has_content:
-            return []
-        recall = Recall(
-            question,
-            limit=RECALLED_MAX,
-            session=request.session,
-            source=request.source,
-            explain=True,
-        )
-        return relevance.select_relevant_hits(self.recall(recall, groups).hits)
 
     # --------------------------------------------------------------- compact
 

@@ -141,10 +141,8 @@ class LearningStore(StorePart):
 
         def add_new(session: CommonSession) -> int:
             ids = [each.memory.id for each in late]
-            known = {
-                (each.memory, each.text)
-                for each in learnings_where(session, "memory_id", ids)
-            }
+            stored = learnings_where(session, "memory_id", ids) if ids else []
+            known = {(each.memory, each.text) for each in stored}
             memories = session.memories(ids) if ids else {}
             rows = LearningRows(session)
             for learning, read, clauses in late:
