@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from e2e.consistency import damage, half_done
-from e2e.daemons import Answer, Daemon, Json, kept, refused, rows, running
+from e2e.daemons import Answer, Daemon, Json, kept, mnem, refused, rows, running
 from support.fakes import files_containing
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
@@ -138,6 +138,20 @@ def test_an_export_that_fills_the_disk_names_its_file(
     said = f"mnem: {export}: the disk is full: free space, then try again\n"
     assert (done.returncode, done.stderr.decode()) == (1, said)
     assert list(disk.iterdir()) == [ballast]
+
+
+def test_an_import_of_a_pipe_that_fills_the_disk_names_the_folder(
+    disk: Path, tmp_path: Path
+) -> None:
+    with running(tmp_path) as daemon:
+        done = mnem(
+            "--socket", str(daemon.socket), "import", "-",
+            home=daemon.home, stdin=bytes(5_000_000), TMPDIR=str(disk),
+        )  # fmt: skip
+
+    said = f"mnem: the pipe could not be copied to {disk}: the disk is full: free space, then try again\n"
+    assert (done.returncode, done.stderr.decode()) == (1, said)
+    assert list(disk.iterdir()) == []
 
 
 def test_a_sleep_that_fills_the_disk_says_so(disk: Path, tmp_path: Path) -> None:

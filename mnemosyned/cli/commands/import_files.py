@@ -142,7 +142,7 @@ def _show_found() -> int:
 def _open_source(path: str, folder: Path) -> ImportSource:
     """Return the source for a path; what comes through a pipe is copied to a folder.
 
-    Raises `InvalidRequest` for a pipe that cannot be read.
+    Raises `InvalidRequest` for a pipe that cannot be read, and `OSError` if the disk is full.
     """
     named = Path(path)
     if path != "-" and (named.is_file() or named.is_dir()):
@@ -154,8 +154,12 @@ def _open_source(path: str, folder: Path) -> ImportSource:
             f"{path} cannot be read: {error.strerror}", field="path"
         ) from error
     copy = Path(mkdtemp(dir=folder), named.name)  # as a name may tell the format
-    with opened as pipe, copy.open("wb") as file:
-        copyfileobj(pipe, file)
+    try:
+        with opened as pipe, copy.open("wb") as file:
+            copyfileobj(pipe, file)
+    except OSError as error:
+        problem = f"the pipe could not be copied to {folder.parent}: {error.strerror}"
+        raise OSError(error.errno, problem) from error
     return ImportSource.of_copy(copy, named)
 
 
