@@ -122,12 +122,22 @@ def test_the_newest_messages_stay_except_results_longer_than_the_window(
 
 @given(talk=talks(), limit=LIMITS)
 def test_rounds_keep_every_word_of_the_users(talk: list[Message], limit: int) -> None:
-    def said(messages: Sequence[Message]) -> list[Message]:
-        return [one for one in messages if is_intent(one) and not is_summary(one)]
+    def said(messages: Sequence[Message]) -> list[object]:
+        own = (one for one in messages if is_intent(one) and not is_summary(one))
+        return [without_results(one.get("content")) for one in own]
+
+    def without_results(content: object) -> object:
+        """A giant result of a tool beside the user's words is shortened."""
+        blocks = content if isinstance(content, list) else [content]
+        return [
+            block
+            for block in blocks
+            if not (isinstance(block, dict) and block.get("type") == "tool_result")
+        ]
 
     done = RoundsPolicy(limit, counter=FULL).compact(talk)
 
-    assert same(said(done.messages), said(talk))
+    assert said(done.messages) == said(talk)
 
 
 @given(talk=talks())
