@@ -90,8 +90,12 @@ def test_of_two_starts_at_once_each_says_that_the_daemon_runs(command: str) -> N
         stopped = mnem("stop", home=home, PATH="")
 
     assert [each.returncode for each in starts] == [0, 0]
-    pid = stopped.stderr.split()[2]
-    assert all(b"as process " + pid in each for each in said)
+    named = [b"as process " + stopped.stderr.split()[2] in each for each in said]
+    # A restart that comes when the other has ended restarts its daemon.
+    assert any(named)
+    assert all(named) or (
+        command == "restart" and all(b"as process " in x for x in said)
+    )
 
 
 @pytest.mark.thorough
