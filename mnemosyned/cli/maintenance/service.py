@@ -42,6 +42,7 @@ PROGRAM = "mnemosyned"
 READY_S = 60.0
 """Longest time of a start; a large log that a crash left is read first."""
 POLL_S = 0.1
+SUCCESSOR_S = 10.0
 ANSWER_S = 10.0
 LINES_SHOWN = 5
 """Lines of the log shown after a failed start."""
@@ -160,8 +161,15 @@ def start_detached(
         output = (
             process.stdout.read().decode(errors="replace") if process.stdout else ""
         )
-    if config and _is_running(config):
-        return
+    # One that another restart stopped, before it was ready, is followed by that one's daemon.
+    was_stopped = process.returncode in (0, -signal.SIGTERM)
+    ends = time.monotonic() + (SUCCESSOR_S if was_stopped else 0)
+    while config:
+        if _is_running(config):
+            return
+        if time.monotonic() >= ends:
+            break
+        time.sleep(POLL_S)
     logged = ""
     with suppress(OSError), log.open("rb") as file:
         file.seek(begins)
