@@ -92,7 +92,7 @@ def tls_context(ca: str | None) -> ssl.SSLContext:
         elif (
             (paths := ssl.get_default_verify_paths()).capath
             and paths.openssl_cafile_env not in os.environ
-            and any(name.endswith(".0") for name in os.listdir(paths.capath))  # noqa: PTH208
+            and any(name.endswith(".0") for name in os.listdir(paths.capath))  # noqa: PTH208 no paths are made
         ):
             # Loading all authorities takes 30 ms; of those by hash OpenSSL reads the one it needs.
             context.load_verify_locations(capath=paths.capath)

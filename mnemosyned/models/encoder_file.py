@@ -44,6 +44,7 @@ NO_PIECE = -1
 """A prefix of pieces that is no piece itself."""
 NICE = 10
 CONVERSION_S = 300
+"""After which the process ends itself, as its parent may have ended before."""
 NOT_INSTALLED = (
     f"the package {DISTRIBUTION} is missing or damaged; install mnemosyned again, or set "
     "embedding.encoder to none"

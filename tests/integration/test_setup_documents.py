@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,12 @@ def test_no_json_is_refused_or_read_otherwise(text: str) -> None:
         ("{", "line 1, column 2: expecting property name"),
         ("/* open", "line 1, column 1: expecting value"),
         ("[ ,]", "line 1, column 3: expecting value"),
-        ("[1, /* */ ,]", "line 1, column "),  # Python 3.13 names the first comma
+        (
+            "[1, /* */ ,]",
+            "line 1, column 3: illegal trailing comma"
+            if sys.version_info >= (3, 13)
+            else "line 1, column 12: expecting value",
+        ),
         ("[NaN]", "NaN is no JSON"),
     ],
 )

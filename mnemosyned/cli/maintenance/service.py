@@ -43,6 +43,7 @@ READY_S = 60.0
 """Longest time of a start; a large log that a crash left is read first."""
 POLL_S = 0.1
 SUCCESSOR_S = 10.0
+"""Longest wait for the daemon of another restart, which stopped the one that was starting."""
 ANSWER_S = 10.0
 LINES_SHOWN = 5
 """Lines of the log shown after a failed start."""
@@ -161,7 +162,7 @@ def start_detached(
         output = (
             process.stdout.read().decode(errors="replace") if process.stdout else ""
         )
-    # One that another restart stopped, before it was ready, is followed by that one's daemon.
+    # If another restart stopped the process before it was ready, that restart starts its own.
     was_stopped = process.returncode in (0, -signal.SIGTERM)
     ends = time.monotonic() + (SUCCESSOR_S if was_stopped else 0)
     while config:

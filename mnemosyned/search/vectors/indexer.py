@@ -44,6 +44,7 @@ START_AFTER_S = 0.5
 LOADING_S = 2.0
 """How long a question waits for a model in this process and for stored vectors, which load in half a second."""
 CLOSE_AGAIN_S = 0.2
+"""Seconds until the embedder is closed again, while the thread has not ended."""
 LOOK_S = 30.0
 """Seconds between looks for vectors that other daemons stored or dropped."""
 NEWS_AT_ONCE = 500
