@@ -335,6 +335,10 @@ def _verb_resource(caller: Caller, verb: type[Request[Any]]) -> Resource:
 def parse_call(verb: type[V], request: HttpRequest) -> V:
     """Return the call of a verb in JSON (POST) or the query (GET). Raises the parsers' errors."""
     if request.method == "POST":
+        if request.query:  # a `?dry_run=true` beside a body would be ignored
+            raise errors.InvalidRequest(
+                "a POST request takes its fields from a JSON body; move those of the query there"
+            )
         return parse(verb, request.body or b"{}")
     return parse_text(verb, _query_fields(request))
 

@@ -231,6 +231,7 @@ def test_a_body_over_the_limit_is_refused_in_json(shared: Daemon) -> None:
         ("PUT", "/v1/remember", 405, "method_not_allowed"),
         ("DELETE", "/v1/forget", 405, "method_not_allowed"),
         ("GET", "/v1/remember?content=x", 405, "method_not_allowed"),
+        ("POST", "/v1/forget?dry_run=true", 400, "invalid_request"),
         ("POST", "/v1/health", 405, "method_not_allowed"),
         ("GET", "/mcp", 405, "method_not_allowed"),
         ("DELETE", "/mcp", 405, "method_not_allowed"),
