@@ -396,13 +396,22 @@ def encode(request: Request[Any]) -> bytes:
         # It also stands for nan and infinity, and a null counts as left out.
         for place, part in _requests_within(request):
             for name in part.__struct_fields__:
-                value = getattr(part, name)
-                if isinstance(value, float) and not isfinite(value):
+                if (number := _not_finite(getattr(part, name))) is not None:
                     raise errors.InvalidRequest(
-                        f"{place}{name} is {value}; give a finite number",
+                        f"{place}{name} is {number}; give a finite number",
                         field=place + name,
                     )
     return body
+
+
+def _not_finite(value: object) -> float | None:
+    """Return the first number in a value that is nan or infinite, or None."""
+    if isinstance(value, float):
+        return None if isfinite(value) else value
+    if isinstance(value, dict):
+        value = list(value.values())
+    members = value if isinstance(value, list | tuple | set | frozenset) else ()
+    return next(filter(None, map(_not_finite, members)), None)
 
 
 def _requests_within(request: Request[Any]) -> list[tuple[str, Request[Any]]]:

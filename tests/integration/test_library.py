@@ -68,6 +68,7 @@ def test_it_is_at_hand_under_the_packages_name() -> None:
         lambda memory: memory.remember_many(Remember("not in a list")),
         lambda memory: memory.remember("\ud800"),
         lambda memory: memory.remember("x", importance=float("nan")),
+        lambda memory: memory.remember("x", metadata={"a": [{"b": float("-inf")}]}),
         lambda memory: memory.remember("x", metadata={"a": {1, 2}, "b": object()}),
     ],
 )
