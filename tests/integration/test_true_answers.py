@@ -3,6 +3,8 @@
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from threading import Thread
+from time import sleep
 from typing import Any
 
 import click
@@ -290,6 +292,46 @@ def test_a_write_is_refused_though_the_rollback_fails(database: Path) -> None:
     kept = failing.execute("SELECT value FROM noted").fetchall()
     writer.close()
     assert kept == [(4,)]
+
+
+def test_an_interrupt_after_a_commit_fails_no_write_of_another_thread(
+    database: Path,
+) -> None:
+    class Interrupted(Failing):
+        def execute(self, sql: str, values: Sequence[int] = ()) -> sqlite3.Cursor:
+            cursor = super().execute(sql, values)
+            if sql == "COMMIT":
+                raise KeyboardInterrupt
+            return cursor
+
+    connection = Interrupted(open_writer(database), "nothing")
+    connection.execute("CREATE TABLE noted (value INTEGER PRIMARY KEY)")
+    writer = Writer(connection)  # type: ignore[arg-type]  # it stands in for a connection
+    outcomes: list[BaseException | None] = []
+
+    def write(value: int) -> None:
+        try:
+            writer.write(note(value))
+        except BaseException as error:  # noqa: BLE001 an interrupt, too
+            outcomes.append(error)
+        else:
+            outcomes.append(None)
+
+    threads = [Thread(target=write, args=(value,)) for value in (1, 2)]
+    with writer._lock:  # noqa: SLF001 both wait for it, and share a commit
+        for thread in threads:
+            thread.start()
+        while len(writer._waiting) < len(threads):  # noqa: SLF001 as above
+            sleep(0.001)
+    for thread in threads:
+        thread.join()
+
+    kept = connection.execute("SELECT value FROM noted").fetchall()
+    assert kept == [(1,), (2,)]
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == [
+        "KeyboardInterrupt",
+        "NoneType",
+    ]
 
 
 @pytest.mark.parametrize("upkeep", [Writer.compact, Writer.checkpoint])

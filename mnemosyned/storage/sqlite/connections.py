@@ -572,6 +572,7 @@ class Writer:
         share = min(len(self._waiting), COMMIT_SHARE_MAX)
         tickets = [self._waiting.popleft() for _ in range(share)]
         durable = any(ticket.durable for ticket in tickets)
+        is_committing = False
         try:
             self._connection = self._secured(self._connection)
             if self._connection.in_transaction:
@@ -588,9 +589,14 @@ class Writer:
                     ticket.result = ticket.work(self._connection)
                 else:
                     self._run_in_savepoint(ticket)
+            is_committing = True
             self._connection.execute("COMMIT")
             self.held_max_s = max(self.held_max_s, time.monotonic() - began)
         except BaseException as error:
+            if is_committing and not (
+                isinstance(error, Exception) or self._connection.in_transaction
+            ):
+                raise  # Ctrl-C arrived during the commit, which SQLite completed
             failure = storage_failed(error, NOTHING_KEPT)
             # First of all: a ticket without an error counts as kept.
             for ticket in tickets:
