@@ -539,7 +539,8 @@ wheel-llm: $(READY)
 	@if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then exit 0; fi; \
 	command -v c++ >/dev/null || { echo "llama.cpp needs a C++ compiler, such as g++"; exit 1; }; \
 	mkdir -p build $(LLAMA_WHEELS); \
-	echo 'set(LLAMA_BUILD_COMMON OFF)' > $(LLAMA_OPTIONS); \
+	printf '%s\n' 'set(LLAMA_BUILD_COMMON OFF)' \
+		$(if $(LLAMA_CXX_FLAGS),'set(CMAKE_CXX_FLAGS_RELEASE "$(LLAMA_CXX_FLAGS)")') > $(LLAMA_OPTIONS); \
 	echo "compiling llama.cpp (once, three to ten minutes; the log is build/llama.log)"; \
 	{ CMAKE_ARGS="$(LLAMA_CMAKE_ARGS) -DLLAVA_BUILD=OFF -DLLAMA_OPENSSL=OFF \
 		-DCMAKE_PROJECT_llama.cpp_INCLUDE=$(LLAMA_OPTIONS)" \

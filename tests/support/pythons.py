@@ -44,6 +44,7 @@ ABOUT = (
     " sys.version_info >= (3, 11) and '.'.join(map(str, sys.version_info[:3])), sqlite3.sqlite_version)"
 )
 NEWER_SQLITE = "pysqlite3-binary==0.5.4.post2"
+COLLECTING = ("-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider")
 SUITE = ("-m", "pytest", "-q", "-n", "3", "--dist", "worksteal", "-m")
 SHORT = (
     *("-p", "support.newer_sqlite"),
@@ -144,10 +145,18 @@ def outcome(
     except subprocess.CalledProcessError as error:
         print(error, flush=True)
         return [name, python.sqlite, "0", "no environment"]
+    shortening = SHORT if given.short else ()
+    # Each worker would compile every test module; what fails here fails in the suite.
+    subprocess.run(
+        [*program, *COLLECTING, *shortening],
+        cwd=home,
+        stdout=subprocess.DEVNULL,
+        check=False,
+    )
     log = ROOT / f"build/pythons/{name.replace(' ', '-')}.log"
     with log.open("w", encoding="utf-8") as output:
         code = subprocess.run(
-            [*program, *SUITE, given.marks, *(SHORT if given.short else ())],
+            [*program, *SUITE, given.marks, *shortening],
             cwd=home,
             stdout=output,
             stderr=subprocess.STDOUT,
