@@ -87,7 +87,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 	replay tokens encoder vectors vector-search soak exchange postgres postgres-writes owners team web plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-groups test-citus test-top test-web test-docs docs pictures-docs pictures-web pictures-agents test-http test-llm test-adapters \
+.PHONY: help demo demo-server test tables test-e2e test-fault test-kill test-alone test-backup doctor-table test-lifetime test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-groups test-citus test-top test-web test-docs docs pictures-docs pictures-web pictures-agents test-http test-llm test-adapters \
 	check format fit-endings fit-probes fit-questions fit-successors run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model deb image release test-deb test-deploy uninstall lock clean
 
 help: ## show this list
@@ -130,9 +130,15 @@ test-e2e: $(COMPILED) $(TESTS_COMPILED) ## all end-to-end tests; each command, a
 	E2E_ANEW=$(or $(E2E_ANEW),once) $(PYTEST) -n 3 --dist worksteal -m "(e2e or thorough) and not ($(SLOW))" \
 		$(sort $(call NAMING,e2e) $(shell grep -rlw thorough tests --include='test_*.py'))
 
-test-fault: $(COMPILED) ## kill, crowd and starve the daemon (slow)
+test-fault: ## kill, crowd and starve the daemon: test-kill, then test-alone (slow)
+	@$(MAKE) --no-print-directory test-kill
+	@$(MAKE) --no-print-directory test-alone
+
+test-kill: $(COMPILED) ## kills, full disks and failing writes, two tests at a time (slow)
 	$(PYTEST) -n 2 --dist worksteal -m "fault and not alone" $(call NAMING,fault)
-	E2E_ANEW=1 $(PYTEST) -m "fault and alone" $(call NAMING,fault)
+
+test-alone: $(COMPILED) ## what measures memory or loads the whole machine, one test at a time (slow)
+	E2E_ANEW=1 $(PYTEST) -m "fault and alone" $(call NAMING,alone)
 
 test-backup: $(COMPILED) ## 100 backups under 500 writes a second, kills during backups; BACKUPS=100 KILLS=25 (slow)
 	$(if $(BACKUPS),BACKUPS=$(BACKUPS)) $(if $(KILLS),KILLS=$(KILLS)) $(PYTEST) -rP -m backup $(call NAMING,backup)
