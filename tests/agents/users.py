@@ -22,6 +22,11 @@ class User:
         self.environment = environment(
             home, PATH=f"{PROGRAMS}:{BIN}:{os.environ['PATH']}", COLUMNS="100"
         )
+        # In each new home, opencode would install a package of types next to a plugin, and wait for it.
+        self.environment |= {
+            "npm_config_registry": "http://127.0.0.1:9/",
+            "npm_config_fetch_retries": "0",
+        }
         self.go(home)
 
     def go(self, directory: Path) -> None:
