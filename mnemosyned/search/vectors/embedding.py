@@ -222,7 +222,7 @@ class EmbeddingThread(ABC):
 
 NEAREST = 200
 """Nearest vectors before the question's filters, which may leave few of them."""
-NEAREST_SHOWN, NEAREST_READ = 20, 40
+NEAREST_SHOWN = 20
 BUSY = "found by words alone: the embedding model was not ready in time"
 NOT_READY = "found by words alone: the embedding model is {state}"
 TOO_SLOW = "found by words alone: the database did not compare the vectors in time"
@@ -286,15 +286,15 @@ class CommonVectors(MemoryVectors, ABC):
             return candidates, TOO_SLOW
         unseen = [position for position in nearest if position not in positions]
         more: list[Match] = []
-        # In parts, since the first mostly suffices.
-        for start in range(0, len(unseen), NEAREST_READ):
-            part = unseen[start : start + NEAREST_READ]
+        # In parts, since the first mostly suffices: filters leave out few.
+        count = NEAREST_SHOWN
+        while unseen and len(more) < NEAREST_SHOWN:
+            part, unseen = unseen[:count], unseen[count:]
             passed = {
                 match.position: match for match in self._store.candidates(query, part)
             }
             more += [passed[position] for position in part if position in passed]
-            if len(more) >= NEAREST_SHOWN:
-                break
+            count *= 2
         more = more[:NEAREST_SHOWN]
         shown = positions.union(match.position for match in more)
         cosines |= {seq: near for seq, near in nearest.items() if seq in shown}
