@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property, partial
 from heapq import nlargest
 from itertools import chain
 from math import log
@@ -88,6 +88,8 @@ class PostgresWords(WordRows):
         self._everything = everything
         self._known_rows: dict[Forms, _WordRows] = {}
         self._expected: dict[Forms, int] = {}
+        self._any_of = cache(partial(AnyOf.from_forms, session.owner))
+        """Returns the look-up of a word's forms: each word is asked for several times."""
         self._kept: RowCache | None = None
         self._moment = Moment(0, 0)
 
@@ -158,7 +160,7 @@ class PostgresWords(WordRows):
         """Return a word's cached rows and newer ones, or None for fewer than the newest `limit` rows."""
         if self._kept is None:
             return None
-        word = AnyOf.from_forms(self._session.owner, forms)
+        word = self._any_of(forms)
         kept = self._kept.find(word, self._moment)
         if kept is None or not kept.has_newest(limit):
             return None
@@ -190,7 +192,7 @@ class PostgresWords(WordRows):
         """Look up the rows of all queued words in one statement, and common words in more steps."""
         expected, self._expected = self._expected, {}
         asked = {
-            forms: Asked(AnyOf.from_forms(self._session.owner, forms), limit)
+            forms: Asked(self._any_of(forms), limit)
             for forms, limit in expected.items()
         }
         found = rows_of_each(
