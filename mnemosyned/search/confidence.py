@@ -87,10 +87,15 @@ WEIGHTS = ConfidenceWeights()
 class ResultJudge:
     """Judge of the results of one question: their confidence and the reason for each."""
 
-    def __init__(self, query: Query, candidates: SearchCandidates) -> None:
-        """Prepare to judge results found among `candidates`."""
+    def __init__(
+        self,
+        query: Query,
+        candidates: SearchCandidates,
+        reader: TermReader | None = None,
+    ) -> None:
+        """Prepare to judge results found among `candidates`; `reader` is as for `rank`."""
         self._query = query
-        self._reader = TermReader(query.terms, candidates.corpus)
+        self._reader = reader or TermReader(query.terms, candidates.corpus)
         frequencies = candidates.corpus.frequencies
         keyword_idf, words = self._reader.keyword_idf, self._reader.words
         self._codes = {

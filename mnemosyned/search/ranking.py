@@ -28,7 +28,7 @@ from mnemosyned.search.query import (
     ScoreBreakdown,
     SearchCandidates,
 )
-from mnemosyned.search.scoring import USER_ROLES, candidate_scores
+from mnemosyned.search.scoring import USER_ROLES, TermReader, candidate_scores
 from mnemosyned.search.weights import WEIGHTS
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.terms import cut_snippet
@@ -245,11 +245,17 @@ class _RankKey(NamedTuple):
     result: RankedResult
 
 
-def rank(query: Query, candidates: SearchCandidates) -> list[RankedResult]:
-    """Return the best results, best first, at most one for each episode and its originals."""
+def rank(
+    query: Query, candidates: SearchCandidates, reader: TermReader | None = None
+) -> list[RankedResult]:
+    """Return the best results, best first, at most one for each episode and its originals.
+
+    `reader` reads the question's terms; None makes one.
+    """
     if not candidates.memories and not candidates.episodes:
         return add_period_summary([], candidates, limit=query.limit)
-    scores, covered = candidate_scores(query, candidates)
+    reader = reader or TermReader(query.terms, candidates.corpus)
+    scores, covered = candidate_scores(query, candidates, reader)
     if query.subject is not None:
         scores = place_by_time(query, scores, candidates)
     matches = {match.position: match for match in candidates.memories}

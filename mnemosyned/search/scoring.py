@@ -441,14 +441,14 @@ class _ReadCandidate(NamedTuple):
 
 
 def candidate_scores(
-    query: Query, candidates: SearchCandidates
+    query: Query, candidates: SearchCandidates, reader: TermReader
 ) -> tuple[dict[int, ScoreBreakdown], float]:
     """Return {row number: parts of the score} of the matches and their neighbors.
 
-    Candidates found by other means, such as summaries, are left out. The second value is the best
-    share of the question's keywords, 0 to 1, among the candidates; 1 without similarities.
+    `reader` reads the question's terms. Candidates found by other means, such as summaries, are left
+    out. The second value is the best share of the question's keywords, 0 to 1, among the candidates;
+    1 without similarities.
     """
-    reader = TermReader(query.terms, candidates.corpus)
     matches = {match.position: match for match in candidates.memories}
     roles = {match.role for match in candidates.memories}
     in_names = {

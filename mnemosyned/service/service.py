@@ -38,6 +38,7 @@ from mnemosyned.search.confidence import (
 )
 from mnemosyned.search.placement import misses_time
 from mnemosyned.search.query import Query, SearchCandidates
+from mnemosyned.search.scoring import TermReader
 from mnemosyned.service import reading
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.briefing import BriefingService
@@ -429,7 +430,8 @@ class MemoryService:
                     candidates.append(found)
             notes.append(note)
         merged = ranking.merge_candidates(candidates)
-        places = ranking.rank(query, merged)
+        reader = TermReader(query.terms, merged.corpus)
+        places = ranking.rank(query, merged, reader)
         if not groups and query.order in (None, TimeOrder.CURRENT):
             compare = self.vectors.compare_at
             places = put_successors_first(places, merged.memories, compare)
@@ -444,7 +446,7 @@ class MemoryService:
             shown = replace(
                 shown, memories=dict(zip(shown.memories, masked, strict=True))
             )
-        judge = ResultJudge(query, merged)
+        judge = ResultJudge(query, merged, reader)
         hits = ranking.make_hits(query, places, shown, judge, owners=tuple(searched))
         rest: dict[str | None, Iterator[values.Hit]] = {}
         for owner, memory in searched.items():
