@@ -37,7 +37,7 @@ DOUBTS = ("open", "adds", "past")
 """Names of the signs that a sentence ends nothing."""
 _WORD_ENDS = r"(?!\w|-(?!(?:se|me|te|nos)(?!\w)))"
 """No letter follows, nor a hyphen that joins more than a pronoun: `mudou-se`, but not `rose-garden`."""
-_TOKEN = re.compile(r"[^\W_](?:[\w.@:/%+'-]*\w)?[%€$£]?")
+_TOKEN = re.compile(r"[^\W_](?:(?:[\w.@:/%+'-]|(?<=\d),(?=\d))*\w)?[%€$£]?")
 _TIME = re.compile(r"\d{1,2}(?:[:h.]\d\d|h|am|pm)\Z")
 _QUOTED = re.compile(r"[\"“„«‚][^\"”“»]{2,200}[\"”“»]")
 
@@ -103,11 +103,18 @@ _OPENER = re.compile(_SHARED["openers"] + r"(?<!\w)")
 _NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
 _WEEKDAYS = frozenset(map(fold_case, (*WEEKDAYS, *_SHARED["weekdays"].split())))
 _MONTHS = frozenset(map(fold_case, MONTHS))
+_MONTH = f"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
+_DAY = re.compile(
+    rf"(?<![\w.:,])(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º)? (?:of |de |di )?{_MONTH}"
+    rf"|{_MONTH} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?)(?![\w:%]|[.,]\d)"
+)
+"""A day of a month, in lower case: "9 may", "may 9th", "1. juni", "3 de marzo"."""
 _COUNTS = frozenset(fold_case(_SHARED["numbers"]).split()) | frozenset(
     fold_case(word) for word, number in COUNTS.items() if number > 1
 )
 STANDING = frozenset(map(fold_case, _SHARED["standing"].split()))
 """Verbs of an amount that holds until another is said: "costs", "lasts"."""
+_COPULAS = frozenset(map(fold_case, _SHARED["copulas"].split()))
 _UNITS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(fold_case(units)) for name, units in _SHARED["units"].items()
 }
@@ -124,7 +131,7 @@ class StatementWord:
     """`when` (a time, weekday or month), `number`, `code` (of letters and digits), `name` or `word`;
     empty for a function word."""
     unit: str = ""
-    """The kind of the unit behind a number, as `time` or `data`; empty for none."""
+    """The kind of the unit behind a number, as `time` or `data`, or `day` of a month; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +146,9 @@ class Statement:
     cues: Mapping[str, re.Match[str]]
     """The first match of each cue in it, in lower case, by their names in `CUES`."""
     signs: frozenset[str]
-    """Those of `DOUBTS` that it has, and `i` (the first person) and `negation`."""
+    """Those of `DOUBTS` that it has, and `i` (the first person), `negation` and `new` (the adjective)."""
+    former: tuple[StatementWord, ...] = ()
+    """The words with content that it names as a former value: "Hetzner" in "from Hetzner to OVH"."""
     place: int = 0
     """The number of the sentence in its text, from 0."""
 
@@ -185,13 +194,19 @@ def _read_statement(sentence: str, place: int) -> Statement | None:
     words = tuple(word for word in frame if word.kind)
     if not words or len(words) > WORDS_MAX:
         return None
-    signs = {name for name in (*DOUBTS, "i") if rules.find(name, low)}
+    signs = {name for name in (*DOUBTS, "i", "new") if rules.find(name, low)}
+    former = [
+        match.span(group)
+        for match in (rules.patterns["former"].finditer(low) if cues else ())
+        for group in range(1, len(match.groups()) + 1)
+    ]
+    named = tuple(w for w in words if any(a <= w.start < z for a, z in former))
     start = min((match.start() for match in cues.values()), default=len(low))
     if any(match.start() < start < match.end() for match in _QUOTED.finditer(text)):
         signs.add("open")
     if _NEGATION.search(low):
         signs.add("negation")
-    return Statement(sentence, words, frame, cues, frozenset(signs), place)
+    return Statement(sentence, words, frame, cues, frozenset(signs), named, place)
 
 
 def _list_cue_spans(cue: re.Match[str]) -> list[tuple[int, int]]:
@@ -205,6 +220,7 @@ def _read_words(
     text: str, low: str, rules: LanguageRules, cues: Sequence[tuple[int, int]]
 ) -> Iterator[StatementWord]:
     """Yield the words of a sentence, `low` in lower case, outside the spans of its cues."""
+    days = [match.span() for match in _DAY.finditer(low)]
     for match in _TOKEN.finditer(low):
         start, end = match.span()
         word = match[0].removesuffix("'s")
@@ -216,7 +232,10 @@ def _read_words(
         key = fold_case(word)
         is_name = start > 0 and text[start].isupper()
         unit = ""
-        if not word.isalpha() and any(map(str.isdigit, word)):
+        is_in_day = any(first <= start < last for first, last in days)
+        if is_in_day and (word[0].isdigit() or word in MONTHS):
+            kind, unit = "when", "day" if word[0].isdigit() else ""
+        elif not word.isalpha() and any(map(str.isdigit, word)):
             kind = "number" if word[0].isdigit() else "code"
             if _TIME.match(word) or low.startswith((" am", " pm", " uhr", " h"), end):
                 kind = "when"
@@ -306,7 +325,9 @@ def find_ending_statements(
         statements = [
             each
             for each in read_statements(text)
-            if each.cues or any(word.kind in EXACT_KINDS for word in each.words)
+            if each.cues
+            or "new" in each.signs
+            or any(word.kind in EXACT_KINDS for word in each.words)
         ]
         rated = statements and meanings.rate_changes([each.text for each in statements])
         least = _read_model()["vectors"]["change_min"]
@@ -411,9 +432,9 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
     """Tell whether `new` repeats all words of `old` but one value, with a cue that `old` has not.
 
     The former value may follow: "on Friday instead of Thursday". A number needs no cue at the end or
-    before its unit, behind a word without content, a month or a verb such as "costs": "the limit is
-    30", "the limit is 50". Behind another word it is a thing's name or an event's amount: "closed
-    ticket 41", "ran 5 km".
+    before its unit, behind a word without content or a verb such as "costs", nor does a day behind "is":
+    "the limit is 30", "the limit is 50". Behind another word it is a thing's name or an event's amount:
+    "closed ticket 41", "ran 5 km".
     """
     size = len(old.frame)
     if (
@@ -438,14 +459,18 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
         return former.issuperset(word.key for word in new.frame[size:]) and kinds in [
             [{kind}] for kind in VALUE_KINDS
         ]
-    if size != len(new.frame) or kinds != [{"number"}]:
+    if size != len(new.frame) or len(others) != 1:
         return False
     was, word = others[0]
     before = new.frame[: new.frame.index(word)]
+    if was.unit == word.unit == "day":
+        return any(each.key in _COPULAS for each in before)
+    if kinds != [{"number"}]:
+        return False
     return (
         was.unit == word.unit
         and any(each.kind == "word" for each in before)
-        and (before[-1].kind in ("", "when") or before[-1].key in STANDING)
+        and (not before[-1].kind or before[-1].key in STANDING)
         and (bool(word.unit) or new.words[-1] == word)
     )
 
@@ -506,8 +531,24 @@ def list_features(old: Statement, new: Statement) -> list[float]:
         len(old.words),
         bool(old.cues),
         *(name in old.signs for name in DOUBTS),
+        *_compare_former(old, new),
+        "new" in new.signs,
+        "new" in old.signs,
     )
     return [float(number) for number in numbers]
+
+
+def _compare_former(old: Statement, new: Statement) -> tuple[float, float]:
+    """Return the share of the former values of `new` that `old` names, and of its words that they are.
+
+    The first is -1 where `new` names none.
+    """
+    if not new.former:
+        return -1.0, 0.0
+    named = [_is_among(word.key, old) for word in new.former]
+    keys = {word.key for word in new.former}
+    theirs = [any(is_same_word(word.key, key) for key in keys) for word in old.words]
+    return sum(named) / len(named), sum(theirs) / len(theirs)
 
 
 def _split_shared(
