@@ -40,7 +40,7 @@ NEW = MemoryRecord(
     created_at=MORNING + timedelta(days=2),
 )
 AGAIN = replace(NEW, id="again", content="The staging server now listens on 9191.")
-RENAMED = replace(NEW, content="Staging is on port 9090 since today.", role="user")
+RENAMED = replace(NEW, content="Staging moved to port 9090.", role="user")
 ENDING = EndingRecord(
     older="old",
     newer="new",

@@ -95,6 +95,8 @@ class EagerMeanings:
     ("Die Abgabe ist am 1. Juni.", "Die Abgabe ist am 15. Juni.", True),
     ("The budget is 12,000 pounds.", "The budget is 15,000 pounds.", True),
     ("We met Ada on May 3.", "We met Ada on May 10.", False),
+    ("The build broke on the 3rd.", "The build broke on the 9th.", False),
+    ("The deadline is the 3rd.", "The deadline is the 9th.", True),
     ("Ada hat am 3. Mai angerufen.", "Ada hat am 10. Mai angerufen.", False),
     ("The limit is 30.", "The limit for guests is 50.", False),
     ("The limit is 30.", "The limit is 50 percent.", False),

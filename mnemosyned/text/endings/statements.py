@@ -101,20 +101,25 @@ RULES = tuple(
 )
 _OPENER = re.compile(_SHARED["openers"] + r"(?<!\w)")
 _NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
+_SHARED_SIGNS = {
+    name: re.compile(rf"(?<!\w){_SHARED[name]}(?!\w)")
+    for name in ("naming", "renaming")
+}
 _WEEKDAYS = frozenset(map(fold_case, (*WEEKDAYS, *_SHARED["weekdays"].split())))
 _MONTHS = frozenset(map(fold_case, MONTHS))
 _MONTH = f"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
 _DAY = re.compile(
     rf"(?<![\w.:,])(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º)? (?:of |de |di )?{_MONTH}"
-    rf"|{_MONTH} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?)(?![\w:%]|[.,]\d)"
+    rf"|{_MONTH} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?|\d{{1,2}}(?:st|nd|rd|th)(?! \w))(?![\w:%]|[.,]\d)"
 )
-"""A day of a month, in lower case: "9 may", "may 9th", "1. juni", "3 de marzo"."""
+"""A day of a month, in lower case: "9 may", "may 9th", "on the 9th.", "1. juni", "3 de marzo"."""
 _COUNTS = frozenset(fold_case(_SHARED["numbers"]).split()) | frozenset(
     fold_case(word) for word, number in COUNTS.items() if number > 1
 )
 STANDING = frozenset(map(fold_case, _SHARED["standing"].split()))
 """Verbs of an amount that holds until another is said: "costs", "lasts"."""
-_COPULAS = frozenset(map(fold_case, _SHARED["copulas"].split()))
+_DATED = frozenset(map(fold_case, _SHARED["dated"].split()))
+"""Verbs by which a date holds until another is said: "is", "ends"."""
 _UNITS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(fold_case(units)) for name, units in _SHARED["units"].items()
 }
@@ -132,6 +137,8 @@ class StatementWord:
     empty for a function word."""
     unit: str = ""
     """The kind of the unit behind a number, as `time` or `data`, or `day` of a month; empty for none."""
+    is_owner: bool = False
+    """Whether it ends in "'s"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +153,8 @@ class Statement:
     cues: Mapping[str, re.Match[str]]
     """The first match of each cue in it, in lower case, by their names in `CUES`."""
     signs: frozenset[str]
-    """Those of `DOUBTS` that it has, and `i` (the first person), `negation` and `new` (the adjective)."""
+    """Those of `DOUBTS` that it has, and `i` (the first person), `negation`, `new` (the adjective),
+    `naming` and `renaming`: words by which it says what a thing is called, or may be from now on."""
     former: tuple[StatementWord, ...] = ()
     """The words with content that it names as a former value: "Hetzner" in "from Hetzner to OVH"."""
     place: int = 0
@@ -206,6 +214,7 @@ def _read_statement(sentence: str, place: int) -> Statement | None:
         signs.add("open")
     if _NEGATION.search(low):
         signs.add("negation")
+    signs |= {name for name, sign in _SHARED_SIGNS.items() if sign.search(low)}
     return Statement(sentence, words, frame, cues, frozenset(signs), named, place)
 
 
@@ -254,9 +263,12 @@ def _read_words(
             after = fold_case("".join(low[end:].split(maxsplit=1)[:1]).strip(".,;:!)"))
             kinds = (name for name, each in _UNITS.items() if each.fullmatch(after))
             unit = next(kinds, "")
-        yield StatementWord(key, start, kind, unit)
+        is_owner = match[0].endswith("'s")
+        yield StatementWord(key, start, kind, unit, is_owner)
 
 
+_CYRILLIC_ENDS = re.compile(r"[аеиоуыэюяймьх]{0,3} [аеиоуыэюяймьх]{0,3}")
+"""What two forms of a short Russian word may differ in, as of "рыба" and "рыбы"."""
 EXACT_KINDS = ("when", "number", "code")
 """Kinds of words that may be another value without a cue."""
 VALUE_KINDS = (*EXACT_KINDS, "name")
@@ -395,9 +407,10 @@ def _are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> b
     """Tell whether two statements are surely on different subjects.
 
     So they are where a number alone differs, before a value that both have: "release 7 moves to
-    Thursday", "release 8 moves to Thursday"; or where both begin with a word and another number:
-    "removed server 3", "removed server 4". With `by_words`, where no vector is asked, they also are
-    if they share only names and values; a capital at the beginning may be that of a name.
+    Thursday", "release 8 moves to Thursday"; where an event has another day: "we met on May 3", "we met
+    on May 10"; or where both begin with a word and another number: "removed server 3", "removed server
+    4". With `by_words`, where no vector is asked, they also are if they share only names and values; a
+    capital at the beginning may be that of a name.
     """
     (first, *after), (new_first, *new_after) = old.frame[:2], new.frame[:2]
     if first.key == new_first.key and any(
@@ -411,6 +424,8 @@ def _are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> b
     gone = [word for word in old.words if not _is_among(word.key, new)]
     shared = [word for word in new.words if word not in fresh]
     if len(fresh) == len(gone) == 1:
+        if fresh[0].unit == gone[0].unit == "day" and not new.cues:
+            return _DATED.isdisjoint(word.key for word in new.frame)
         return all(
             word.kind in ("number", "code") and not word.unit
             for word in (*fresh, *gone)
@@ -464,7 +479,7 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
     was, word = others[0]
     before = new.frame[: new.frame.index(word)]
     if was.unit == word.unit == "day":
-        return any(each.key in _COPULAS for each in before)
+        return any(each.key in _DATED for each in before)
     if kinds != [{"number"}]:
         return False
     return (
@@ -534,8 +549,22 @@ def list_features(old: Statement, new: Statement) -> list[float]:
         *_compare_former(old, new),
         "new" in new.signs,
         "new" in old.signs,
+        ("naming" in old.signs) * (1 + ("renaming" in new.signs)),
+        _names_owner(new, ours, old) or _names_owner(old, theirs, new),
     )
     return [float(number) for number in numbers]
+
+
+def _names_owner(
+    statement: Statement, are_shared: Sequence[bool], other: Statement
+) -> bool:
+    """Tell whether a statement is on what belongs to something in `other`: "Lara's brother" beside "Lara"."""
+    pairs = zip(statement.words, are_shared, are_shared[1:], strict=False)
+    keys = {f"{word.key}s" for word in other.words}
+    return any(
+        is_shared and not is_next and (word.is_owner or word.key in keys)
+        for word, is_shared, is_next in pairs
+    )
 
 
 def _compare_former(old: Statement, new: Statement) -> tuple[float, float]:
@@ -631,6 +660,8 @@ def is_same_word(key: str, other: str) -> bool:
         return True
     pairs = zip(key, other, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    if shared >= 3 and _CYRILLIC_ENDS.fullmatch(f"{key[shared:]} {other[shared:]}"):
+        return True
     shorter, longer = sorted((len(key), len(other)))
     return (
         shorter >= 4 <= shared
