@@ -340,6 +340,10 @@ def parse_call(verb: type[V], request: HttpRequest) -> V:
                 "a POST request takes its fields from a JSON body; move those of the query there"
             )
         return parse(verb, request.body or b"{}")
+    if request.body:  # its filters would be ignored
+        raise errors.InvalidRequest(
+            "a GET request takes its fields from the query; move those of the body there, or use POST"
+        )
     return parse_text(verb, _query_fields(request))
 
 

@@ -237,14 +237,14 @@ def test_a_body_over_the_limit_is_refused_in_json(shared: Daemon) -> None:
         ("DELETE", "/mcp", 405, "method_not_allowed"),
         ("GET", "/v1/recall?colour=red", 400, "invalid_request"),
         ("GET", "/v1/recall", 400, "invalid_request"),
+        ("GET", "/v1/list", 400, "invalid_request"),
     ],
 )
 def test_a_path_or_method_nobody_serves_is_refused(
     shared: Daemon, method: str, path: str, status: int, code: str
 ) -> None:
-    answer = shared.request(
-        method, path, b'{"content": "x"}' if method == "PUT" else None
-    )
+    has_body = method == "PUT" or path == "/v1/list"
+    answer = shared.request(method, path, b'{"session": "x"}' if has_body else None)
 
     assert (answer.status, answer.error[0]) == (status, code)
 
