@@ -13,6 +13,7 @@ from mnemosyned.text.endings.statements import (
     LanguageRules,
     find_ending,
     find_ending_statements,
+    read_statements,
     sentence_at,
 )
 
@@ -119,6 +120,37 @@ def test_another_number_needs_no_cue(older: str, newer: str, *, ends: bool) -> N
 
     assert (ending is not None) == ends
     assert ending is None or ending.reason == "value"
+
+
+@each_case(("newer", "former"), [
+    ("We switched from Hetzner to OVH.", ["hetzner"]),
+    ("Ramipril wurde durch Candesartan ersetzt.", ["ramipril"]),
+    ("On a remplacé Zabbix par Prometheus.", ["zabbix"]),
+    ("Ahora usamos Bizum en lugar de PayPal.", ["paypal"]),
+    ("Siamo passati da Movistar a Vodafone.", ["movistar"]),
+    ("Mudámos de Lisboa para o Porto.", ["lisboa"]),
+    ("De module relaties is hernoemd naar klanten.", ["module", "relaties"]),
+    ("Vi har bytt från Telia till Tele2.", ["telia"]),
+    ("Przeszliśmy z Plusa na Play.", ["plusa"]),
+    ("Мы перешли с Мегафона на Йоту.", ["мегафона"]),
+    ("The office has moved to Mill Road.", []),
+    # Nothing changed.
+    ("The train from Hetzner to the office is late.", []),
+])  # fmt: skip
+def test_a_statement_of_a_change_names_the_former_value(
+    newer: str, former: list[str]
+) -> None:
+    (statement,) = read_statements(newer)
+
+    assert [word.key for word in statement.former] == former
+
+
+@each_case(("older", "newer"), [
+    ("Lara plays handball.", "Lara's brother stopped playing handball."),
+    ("The plumber comes on May 4.", "The painter comes on May 11 now."),
+])  # fmt: skip
+def test_what_is_said_of_somebody_else_ends_nothing(older: str, newer: str) -> None:
+    assert find_ending(older, newer) is None
 
 
 @each_case(("older", "newer"), CASES["ends"])
