@@ -64,6 +64,7 @@ def test_another_value_from_now_on_ends_the_former(older: str, newer: str) -> No
     ("The port of the old server is 8080.", "As of today, the port of the new proxy is 9090."),
     ("Wir deployen freitags.", "Ab heute testen wir montags."),
     ("De poort is 8080.", "Vanaf vandaag is de poort niet 9090."),
+    ("The plumber comes on May 4.", "The painter comes on May 11 now."),
     ("Dov decided to move release 1307 to Thursday.", "Dov decided to move release 1407 to Thursday."),
     ("Chiara paid 1306 euros for the harbour in Lisbon.",
      "Chiara decided to move release 1322 to Thursday."),
@@ -143,14 +144,6 @@ def test_a_statement_of_a_change_names_the_former_value(
     (statement,) = read_statements(newer)
 
     assert [word.key for word in statement.former] == former
-
-
-@each_case(("older", "newer"), [
-    ("Lara plays handball.", "Lara's brother stopped playing handball."),
-    ("The plumber comes on May 4.", "The painter comes on May 11 now."),
-])  # fmt: skip
-def test_what_is_said_of_somebody_else_ends_nothing(older: str, newer: str) -> None:
-    assert find_ending(older, newer) is None
 
 
 @each_case(("older", "newer"), CASES["ends"])
