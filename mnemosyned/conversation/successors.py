@@ -41,7 +41,7 @@ from mnemosyned.text.word_cache import clear_on_forget
 ODDS, WEIGHTS = 3.8, (17.8, 23.4, -18.7, 0.5, -3.9, 1.02, 0.94)
 """Log odds that a newer statement ends an older one: a constant, and the weights of what `list_features` gives.
 `make fit-successors` prints them, as they are fitted on the projects of the halves `tune` and `others`. Those
-it prints since the endings were fitted anew differ by a tenth, and tell more older statements as in force."""
+it prints since the endings were fitted anew differ by a tenth, and tell facts in force as older ones."""
 NEIGHBORS = 5
 """The likest statements to one. Two statements of one subject are more like each other than like the others;
 where all statements are alike, or one is like many, likeness says little (Conneau et al., "Word translation

@@ -101,18 +101,20 @@ RULES = tuple(
 )
 _OPENER = re.compile(_SHARED["openers"] + r"(?<!\w)")
 _NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
-_SHARED_SIGNS = {
-    name: re.compile(rf"(?<!\w){_SHARED[name]}(?!\w)")
-    for name in ("naming", "renaming")
-}
 _WEEKDAYS = frozenset(map(fold_case, (*WEEKDAYS, *_SHARED["weekdays"].split())))
 _MONTHS = frozenset(map(fold_case, MONTHS))
 _MONTH = f"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
-_DAY = re.compile(
-    rf"(?<![\w.:,])(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º)? (?:of |de |di )?{_MONTH}"
-    rf"|{_MONTH} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?|\d{{1,2}}(?:st|nd|rd|th)(?! \w))(?![\w:%]|[.,]\d)"
+_NAMES = ("naming", "renaming")
+_PATTERNS = LazyPatterns(
+    {name: rf"(?<!\w)(?:{_SHARED[name]})(?!\w)" for name in _NAMES}
+    | {
+        "day": rf"(?<![\w.:,])(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º)? (?:of |de |di )?{_MONTH}"
+        rf"|{_MONTH} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?|\d{{1,2}}(?:st|nd|rd|th)(?! \w))"
+        r"(?![\w:%]|[.,]\d)"
+    }
 )
-"""A day of a month, in lower case: "9 may", "may 9th", "on the 9th.", "1. juni", "3 de marzo"."""
+"""Patterns of all languages, in lower case: what names a thing, what gives it another name, and a `day` of a
+month, such as "9 may", "may 9th", "on the 9th.", "1. juni" or "3 de marzo"."""
 _COUNTS = frozenset(fold_case(_SHARED["numbers"]).split()) | frozenset(
     fold_case(word) for word, number in COUNTS.items() if number > 1
 )
@@ -154,7 +156,7 @@ class Statement:
     """The first match of each cue in it, in lower case, by their names in `CUES`."""
     signs: frozenset[str]
     """Those of `DOUBTS` that it has, and `i` (the first person), `negation`, `new` (the adjective),
-    `naming` and `renaming`: words by which it says what a thing is called, or may be from now on."""
+    `naming` (it says what a thing is called) and `renaming` (it gives a thing another name)."""
     former: tuple[StatementWord, ...] = ()
     """The words with content that it names as a former value: "Hetzner" in "from Hetzner to OVH"."""
     place: int = 0
@@ -214,7 +216,7 @@ def _read_statement(sentence: str, place: int) -> Statement | None:
         signs.add("open")
     if _NEGATION.search(low):
         signs.add("negation")
-    signs |= {name for name, sign in _SHARED_SIGNS.items() if sign.search(low)}
+    signs |= {name for name in _NAMES if _PATTERNS[name].search(low)}
     return Statement(sentence, words, frame, cues, frozenset(signs), named, place)
 
 
@@ -229,7 +231,8 @@ def _read_words(
     text: str, low: str, rules: LanguageRules, cues: Sequence[tuple[int, int]]
 ) -> Iterator[StatementWord]:
     """Yield the words of a sentence, `low` in lower case, outside the spans of its cues."""
-    days = [match.span() for match in _DAY.finditer(low)]
+    has_digit = any(map(str.isdigit, low))
+    days = [day.span() for day in _PATTERNS["day"].finditer(low)] if has_digit else []
     for match in _TOKEN.finditer(low):
         start, end = match.span()
         word = match[0].removesuffix("'s")
@@ -477,11 +480,11 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
     if size != len(new.frame) or len(others) != 1:
         return False
     was, word = others[0]
-    before = new.frame[: new.frame.index(word)]
     if was.unit == word.unit == "day":
-        return any(each.key in _DATED for each in before)
+        return True  # an event on another day is on another subject
     if kinds != [{"number"}]:
         return False
+    before = new.frame[: new.frame.index(word)]
     return (
         was.unit == word.unit
         and any(each.kind == "word" for each in before)
@@ -549,7 +552,7 @@ def list_features(old: Statement, new: Statement) -> list[float]:
         *_compare_former(old, new),
         "new" in new.signs,
         "new" in old.signs,
-        ("naming" in old.signs) * (1 + ("renaming" in new.signs)),
+        ("naming" in old.signs) * (1 + (not new.signs.isdisjoint(_NAMES))),
         _names_owner(new, ours, old) or _names_owner(old, theirs, new),
     )
     return [float(number) for number in numbers]
