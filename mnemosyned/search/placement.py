@@ -198,9 +198,10 @@ def _best_in_order(
         match
         for match in candidates.memories
         if match.position in relevances
-        and (not query.asked or relevances[match.position].is_asked)
         and (query.now is None or match.created_at <= query.now)
     ]
+    # If no memory is from the source asked for, as where agents alone write, the word means any.
+    past = [match for match in past if relevances[match.position].is_asked] or past
     best = max((relevances[match.position].subject for match in past), default=0.0)
     if query.order is TimeOrder.CURRENT and best < WEIGHTS.current_share:
         return []

@@ -147,6 +147,26 @@ def test_the_newest_and_the_oldest_stand_in_the_order_of_time(month: Memory) -> 
     assert max(earliest) < min(latest)
 
 
+def test_a_named_source_that_no_memory_has_leaves_the_order_of_time(
+    tmp_path: Path,
+) -> None:
+    lines = [
+        "The login times out.",
+        "The login needs Redis.",
+        "The login is a service.",
+    ]
+    with Memory(tmp_path / "memory.db") as memory:
+        for day, line in enumerate(lines, start=1):
+            memory.remember(line, id=line, source="codex", created_at=f"2026-10-0{day}")
+        latest, first = (
+            [hit.id for hit in memory.recall(f"the {which} note about the login")]
+            for which in ("latest", "first")
+        )
+
+    assert latest == lines[::-1]
+    assert first == lines
+
+
 def test_a_question_without_a_time_is_ranked_by_its_words_alone(month: Memory) -> None:
     hits = month.recall("speakers for the children's tour", asked_at=NOW, explain=True)
 
