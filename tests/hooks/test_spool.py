@@ -114,9 +114,12 @@ def test_a_link_to_a_large_file_does_not_fill_the_spool(place: Path) -> None:
     assert spool.put(str(place), "c-1", b"call")
 
 
-def test_a_call_beyond_its_owners_limit_waits_for_a_hook(place: Path) -> None:
+@pytest.mark.parametrize("status", [408, 429], ids=["too slow", "beyond a limit"])
+def test_a_call_that_is_refused_for_now_waits_for_a_hook(
+    place: Path, status: int
+) -> None:
     assert spool.put(str(place), "c-1", b"call")
-    spool.hand_in(str(place), lambda _: 429)
+    spool.hand_in(str(place), lambda _: status)
     posted: list[bytes] = []
 
     spool.hand_in(str(place), _into(posted))

@@ -207,6 +207,20 @@ def test_calls_wait_while_the_token_is_refused(server: Server, laptop: Laptop) -
         assert server.texts().count(said) == 1
 
 
+def test_calls_wait_while_the_token_may_not_write(
+    server: Server, laptop: Laptop
+) -> None:
+    with server.up(), open_owners(server.dsn) as owners:
+        set_up(laptop, server, "claude-code")
+        may_read = owners.issue("anna", "reader", (Scope.READ,)).secret
+        (laptop.home / "token").write_text(may_read)
+        said = prompt("The bike is blue.")
+        warning = laptop.hook(said, MNEMOSYNE_HOOK_WAIT_S="5").answer["systemMessage"]
+
+    assert "needs the scope write" in warning
+    assert len(laptop.waiting_for_server()) == 1
+
+
 def test_calls_wait_while_the_memory_is_full(server: Server, laptop: Laptop) -> None:
     full = {"anna": {"memories_max": 1}}
     server.settings["MNEMOSYNE_OWNERS_LIMITS_BY_OWNER"] = json.dumps(full)

@@ -43,8 +43,8 @@ AFTERWARDS_S = 20.0
 AWAY_S = 30.0
 """After a wait in vain, calls go into the spool at once for so long."""
 AWAY = ".away"
-LATER = frozenset({401, 404, LIMITED})
-"""Refusals that end with a new login, an upgrade or a pause: the call waits."""
+LATER = frozenset({401, 403, 404, LIMITED})
+"""Refusals that end with a new login or scope, an upgrade or a pause: the call waits."""
 RESOLVER_OPTIONS = "timeout:1 attempts:1"
 """Of the resolver in the C library, which no signal interrupts."""
 PART_BYTES = 256 * 1024

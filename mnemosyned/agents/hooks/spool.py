@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 OK = 200
-REFUSED = frozenset(range(400, 500)) - {LIMITED}
-"""Statuses with which the daemon says that it will never take a call."""
+REFUSED = frozenset(range(400, 500)) - {408, LIMITED}
+"""Statuses with which the daemon says that it will never take a call; with 408, it came too slowly."""
 FILES_MAX = 2_000
 BYTES_MAX = 32 << 20
 HANDED_IN_MAX = 50
@@ -123,8 +123,8 @@ def hand_in(place: str, post: Callable[[bytes], int]) -> None:
     """Post calls that wait in a spool, the oldest first, at most `HANDED_IN_MAX`.
 
     `post` returns the HTTP status of the answer; its errors are raised. A call that is stored,
-    refused (4xx) or too old is deleted; any other status, and `LIMITED`, ends the loop. An entry
-    that cannot be read is renamed, so that it blocks no others.
+    `REFUSED` or too old is deleted; any other status ends the loop. An entry that cannot be read is
+    renamed, so that it blocks no others.
     """
     handed_in = 0
     for name in list_waiting(place):
