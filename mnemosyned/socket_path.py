@@ -35,7 +35,9 @@ def standard_directory(systemd: str, xdg: str, default: str) -> str:
     """Return a standard directory by variables of systemd or XDG, or else in `default`, if any."""
     if given := os.environ.get(systemd):
         return given.split(":")[0]
-    base = os.environ.get(xdg) or default
+    base = os.environ.get(xdg, "")
+    if not os.path.isabs(base):  # noqa: PTH117
+        base = default  # XDG has it ignored: with `~/.config`, each folder would have a memory
     return os.path.join(base, "mnemosyned") if base else ""  # noqa: PTH118
 
 

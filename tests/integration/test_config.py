@@ -24,7 +24,7 @@ from mnemosyned.config.loading import (
 )
 from mnemosyned.config.settings import Config, keys, variable, without_password
 from mnemosyned.errors import ConfigInvalid
-from mnemosyned.paths import shipped
+from mnemosyned.paths import shipped, state_dir
 from mnemosyned.socket_path import CLIENT_VARIABLES
 
 SHIPPED = shipped("config") / "mnemosyned.yaml"
@@ -281,6 +281,16 @@ def test_files_lie_where_service_or_user_keep_them(
     monkeypatch.setenv("STATE_DIRECTORY", "/var/lib/m:/other")
     monkeypatch.setenv("RUNTIME_DIRECTORY", "/run/m")
     assert places() == ["/var/lib/m/memory.db", "/run/m/mnemosyned.sock"]
+
+
+def test_a_relative_directory_of_xdg_is_ignored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("STATE_DIRECTORY", raising=False)
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setenv("XDG_STATE_HOME", "~/.local/state")
+
+    assert state_dir() == Path("/home/ada/.local/state/mnemosyned")
 
 
 def test_the_daemons_model_is_tinyllama_once_it_is_there(
