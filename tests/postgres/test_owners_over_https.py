@@ -123,6 +123,9 @@ def test_an_administrator_invites_from_afar_and_a_laptop_logs_in(
     people.write_text("name;scopes;days\nzoe;;30\n")
     refused = run(admin, "owner", "invite", "--csv", str(people))[2]
     assert "line 1: semicolons separate the columns; use commas instead" in refused
+    people.write_bytes(b"name\nz\xf6e\n")  # as Excel saves "CSV" in Europe
+    refused = run(admin, "owner", "invite", "--csv", str(people))[2]
+    assert "is no name" in refused
     people.write_text('\ufeffname,scopes,days\nzoe\nyan,"read,write",30\nzoe\n')
 
     code, printed, said = run(admin, "owner", "invite", "--csv", str(people))

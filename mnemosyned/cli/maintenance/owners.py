@@ -104,7 +104,7 @@ def add(name: str) -> None:
 @click.option(
     "--csv",
     "file",
-    type=click.File("r", encoding="utf-8-sig"),
+    type=click.File("r", encoding="utf-8-sig", errors="replace"),
     help="A file with a line for each owner under the headers name, scopes, days; - is standard "
     "input.",
 )
@@ -168,7 +168,7 @@ def _invitees_in(
     invitees: list[verbs.Invitee] = []
     for row in rows:
         named, lasts = (row.get("name") or "").strip(), (row.get("days") or "").strip()
-        is_plain = named and (lasts or "1").isdigit() and None not in row
+        is_plain = named and (lasts or "1").isdecimal() and None not in row
         if not is_plain or len(invitees) == verbs.INVITED_MAX:
             raise click.BadParameter(
                 f"line {rows.line_num}: under the headers name, scopes, days each line has a name, "
