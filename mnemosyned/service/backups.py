@@ -376,13 +376,19 @@ def _read_list(path: Path) -> tuple[_ListEvent | None, list[_ListEvent]]:
 
 
 def append_lines(path: Path, lines: Iterable[bytes]) -> None:
-    """Append lines to a private file, all of them on disk or none. Raises `OSError`."""
+    """Append lines to a private file, all of them on disk or none. Raises `OSError`.
+
+    A file that root begins belongs to the folder's user, whose daemon is to append to it, too.
+    """
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, _PRIVATE)
     with os.fdopen(descriptor, "r+b", buffering=0):
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         text = b"".join(line + b"\n" for line in lines)
         size = os.lseek(descriptor, 0, os.SEEK_END)
+        if not size and os.geteuid() == 0:
+            folder = path.parent.stat()
+            os.fchown(descriptor, folder.st_uid, folder.st_gid)
         if size and os.pread(descriptor, 1, size - 1) != b"\n":
             text = b"\n" + text  # a crash cut the last line off
         try:

@@ -21,6 +21,7 @@ from mnemosyned.service.audit import (
     read_lines,
 )
 
+NOBODY = 65_534
 ANNA = Requester(2, "0a", "token", "192.0.2.7")._asdict()
 
 
@@ -93,6 +94,17 @@ def test_a_file_that_cannot_be_written_is_as_before_and_gets_all_lines_later(
     verbs = [entry.verb for entry in table.entries]
     assert verbs == ["started", "recall", "remember", "forgotten", "stopped"]
     assert list(read_lines(file.files())) == table.lines
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can begin another's file")
+def test_a_file_that_root_begins_belongs_to_the_daemons_user(
+    tmp_path: Path, file: AuditFile
+) -> None:
+    os.chown(tmp_path, NOBODY, NOBODY)
+    file.append(["{}"])
+
+    (path,) = file.files()
+    assert (path.stat().st_uid, path.stat().st_mode & 0o777) == (NOBODY, 0o600)
 
 
 @pytest.mark.parametrize("strict", [False, True])
