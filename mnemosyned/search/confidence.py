@@ -68,6 +68,11 @@ class ConfidenceWeights:
     words_alone_foreign_max: float = 0.3
     words_alone_long: float = 2.9
     """Logarithm of a text's length relative to `long_chars`: a long text names much in passing."""
+    short_bytes: int = 8
+    """Length below which a text without any of the keywords, such as "ok", is near to many by chance.
+
+    Its cosine is multiplied by its share of these.
+    """
     long_chars: int = 200
     long_max: float = 2.0
     exact: float = 0.6
@@ -171,6 +176,8 @@ class ResultJudge:
             logit += WEIGHTS.words_alone_long * long
             confidence = 1 / (1 + exp(-logit))
         else:
+            if not share:
+                cosine *= min(1, len(line.content.encode()) / WEIGHTS.short_bytes)
             if line.role not in self._in_roles:
                 self._in_roles[line.role] = reader.terms_in(line.role)
             is_speaker = bool(self._names & self._in_roles[line.role])

@@ -67,6 +67,8 @@ MORE = "and more was said, "
     # A text about the person, and not about somebody else.
     ("which breed is Otto",
      (["Minka is a cat of a breed"], 0.4), (["Otto is of a breed with long ears"], 0.4)),
+    # A text that is long enough to be near to few questions.
+    ("dentist", (["Noté"], 0.37), (["Zahnarzt"], 0.37)),
 ])  # fmt: skip
 def test_a_hit_is_surer_for(
     question: str,
