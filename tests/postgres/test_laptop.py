@@ -221,6 +221,20 @@ def test_calls_wait_while_the_token_may_not_write(
     assert len(laptop.waiting_for_server()) == 1
 
 
+def test_a_warning_tells_a_certificate_from_a_silent_server(
+    server: Server, laptop: Laptop, tmp_path: Path
+) -> None:
+    with server.up():
+        set_up(laptop, server, "claude-code")
+        other = Authority(tmp_path / "other").file
+        Path(server.authority.file).write_bytes(Path(other).read_bytes())
+        said = prompt("The bike is blue.")
+        warning = laptop.hook(said, MNEMOSYNE_HOOK_WAIT_S="5").answer["systemMessage"]
+
+    assert "is not signed by the authority" in warning
+    assert len(laptop.waiting_for_server()) == 1
+
+
 def test_calls_wait_while_the_memory_is_full(server: Server, laptop: Laptop) -> None:
     full = {"anna": {"memories_max": 1}}
     server.settings["MNEMOSYNE_OWNERS_LIMITS_BY_OWNER"] = json.dumps(full)

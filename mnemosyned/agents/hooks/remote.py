@@ -112,6 +112,8 @@ class Server:
         self.place = spool.folder(name)
         self.status = 0
         """HTTP status of the last answer."""
+        self.fault = ""
+        """The reason why the server's certificate is not accepted; empty if it is."""
         self.wanted: int | None = None
         """The byte from which the last answer has the transcript read; None if not."""
         self.is_urgent = False
@@ -154,7 +156,11 @@ class Server:
         from mnemosyned.client.tls import connect, tls_context  # noqa: PLC0415
 
         os.environ.setdefault("RES_OPTIONS", RESOLVER_OPTIONS)
-        return connect(self.remote, tls_context(self.remote.ca), AFTERWARDS_S)
+        try:
+            return connect(self.remote, tls_context(self.remote.ca), AFTERWARDS_S)
+        except OSError as error:
+            self.fault = str(error) if getattr(error, "is_foreign", False) else ""
+            raise
 
     def post_late(self, content: bytes) -> int:
         """Post a call from the spool, and the messages of its transcript; return the HTTP status.
@@ -197,7 +203,7 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
     url = server.remote.url
     note = REFUSED_NOTE if server.status == 401 else WAITING_NOTE
     late = client.build_envelope(payload, further=further)
-    reason = "does not answer"
+    reason = f"is not trusted ({server.fault})" if server.fault else "does not answer"
     if server.status:
         try:
             reason = f"stores nothing now ({json.loads(answer)['error']['message']})"
