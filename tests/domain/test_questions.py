@@ -34,6 +34,7 @@ def test_a_broad_question_names_its_subject(question: str, topic: str) -> None:
 @each_case("question", [
     "When did John resume playing drums?", "How did the skydiving course go?",
     "What is the cat called?", "Did we order the wood?", "Where do all the children sleep?",
+    "And what about Marta?",
 ])  # fmt: skip
 def test_a_question_for_one_fact_is_not_broad(question: str) -> None:
     assert broad_topic(question) is None
