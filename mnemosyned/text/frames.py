@@ -30,7 +30,7 @@ _CHAT_MARK = (
 _MARKUP = re.compile(
     rf"<(?:<[^<>‹›]{{0,40}}>)*(?:\s*[/\\]+\s*)?{_TAG}"  # also with tags to be taken out before it
     rf"|<\s+{_TAG}(?:\s*(?:/\s*)?>|{_ATTRIBUTE})"  # not `a < context`
-    rf"|<\s*\||(?<=\|)>|<(?:\s*/\s*)?(?:s|bos|eos|pad|unk)\s*>"
+    rf"|<\s*\||(?<=\w\|)>|<(?:\s*/\s*)?(?:s|bos|eos|pad|unk)\s*>"
     r"|<\s*<\s*(?:/\s*)?SYS\s*>"
     rf"|\[\s*(?:/\s*)?{_CHAT_MARK}\s*\]",
     re.IGNORECASE,

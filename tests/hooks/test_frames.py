@@ -69,7 +69,7 @@ LIVE = re.compile(
     r"|<\s*\||\[\s*/?\s*(?:INST|SYSTEM_PROMPT|TOOL_CALLS)\s*\]|<\s*/?\s*(?:s|SYS)\s*>",
     re.IGNORECASE,
 )
-CODE = "List<String> a < b, <div class='x'>, a[0] | c, if i < n && n > 2"
+CODE = "List<String> a < b, <div class='x'>, a[0] | c |> sum, if i < n && n > 2"
 SPACES = ("", " ", "\t", "\n", "\u00a0", "\u3000", "\r\n", "\u2028")
 BREAKS = ("\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", " ")
 
