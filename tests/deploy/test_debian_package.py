@@ -11,12 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from deploy.chroots import CHECKOUT, Chroot, archive, own_suite, require_programs
+from deploy.chroots import (
+    CHECKOUT,
+    NEEDED,
+    Chroot,
+    archive,
+    own_suite,
+    require_programs,
+)
 
 pytestmark = pytest.mark.deb
 
 BUILT = CHECKOUT / "build" / "deb"
-NEEDED = ("python3", "libstdc++6", "zlib1g", "init-system-helpers")
 OLDER = "0.0.1"
 AS_USER = "setpriv --reuid 1000 --regid 1000 --clear-groups env HOME=/home/anna"
 
