@@ -7,13 +7,23 @@ import resource
 import signal
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import WAIT_S, Daemon, eventually, is_ready, kept, short_room, spawned
+from e2e.daemons import (
+    WAIT_S,
+    Daemon,
+    eventually,
+    is_ready,
+    kept,
+    running,
+    short_room,
+    spawned,
+)
 from e2e.programs import BIN
 from e2e.wire import SOON_S, answer, answered_s, connected, many, post
 from soak.sampler import sample
@@ -32,6 +42,44 @@ CHUNKS = (
     b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n"
 )
 LARGE_BYTES = 2_000_000
+UPLOADS = int(os.environ.get("UPLOADS", "40"))
+UPLOAD_BYTES = 30_000_000
+LARGE_HEAD = (
+    f"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Length: {UPLOAD_BYTES + 1}\r\n\r\n"
+).encode()
+Uploads = tuple[Daemon, float, list[Future[None]]]
+
+
+@pytest.fixture(scope="module")
+def uploads(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Uploads]:
+    """A daemon, its memory before, and uploads that it ends after a minute: other tests run meanwhile."""
+    part = b"x" * 1_000_000
+
+    def upload(_: int) -> None:
+        with connected(daemon.socket) as connection, suppress(OSError):
+            connection.sendall(LARGE_HEAD)
+            for _ in range(UPLOAD_BYTES // len(part)):
+                connection.sendall(part)
+            answer(connection)
+
+    with (
+        running(tmp_path_factory.mktemp("uploads")) as daemon,
+        ThreadPoolExecutor(UPLOADS) as pool,
+    ):
+        before_mb = sample(daemon.process.pid, 0).resident_mb
+        yield daemon, before_mb, [pool.submit(upload, n) for n in range(UPLOADS)]
+
+
+def test_unfinished_uploads_hold_little_memory(uploads: Uploads) -> None:
+    daemon, before_mb, _ = uploads
+    most_mb = 0.0
+
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        most_mb = max(most_mb, sample(daemon.process.pid, 0).resident_mb)
+        assert answered_s(daemon.socket) < 5 * SOON_S
+
+    assert most_mb - before_mb < 250
 
 
 @pytest.fixture
@@ -154,11 +202,6 @@ def test_a_client_that_asks_before_it_sends_is_told_to_go_on(daemon: Daemon) -> 
 
 IDLE = int(os.environ.get("IDLE_CLIENTS", "1000"))
 BUSY = int(os.environ.get("BUSY_CLIENTS", "300"))
-UPLOADS = int(os.environ.get("UPLOADS", "40"))
-UPLOAD_BYTES = 30_000_000
-LARGE_HEAD = (
-    f"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Length: {UPLOAD_BYTES + 1}\r\n\r\n"
-).encode()
 DRIP_S = 0.05
 
 
@@ -215,31 +258,6 @@ def test_dripping_clients_keep_nobody_waiting(start: Start, part: str) -> None:
         dripping.join()
 
     assert waited_s < 5 * SOON_S
-
-
-def test_unfinished_uploads_hold_little_memory(daemon: Daemon) -> None:
-    part = b"x" * 1_000_000
-    before_mb = sample(daemon.process.pid, 0).resident_mb
-    most_mb = 0.0
-
-    def upload(_: int) -> None:
-        with connected(daemon.socket) as connection, suppress(OSError):
-            connection.sendall(LARGE_HEAD)
-            for _ in range(UPLOAD_BYTES // len(part)):
-                connection.sendall(part)
-            answer(connection)
-
-    with ThreadPoolExecutor(UPLOADS) as pool:
-        uploads = [pool.submit(upload, number) for number in range(UPLOADS)]
-        end = time.monotonic() + 3
-        while time.monotonic() < end:
-            most_mb = max(most_mb, sample(daemon.process.pid, 0).resident_mb)
-            assert answered_s(daemon.socket) < 5 * SOON_S
-        for connection in uploads:
-            connection.result(2 * WAIT_S + 40)
-
-    assert most_mb - before_mb < 250
-    assert daemon.post("status").status == 200
 
 
 def test_a_large_batch_is_taken_while_others_wait(daemon: Daemon) -> None:
@@ -309,6 +327,14 @@ def test_more_connections_than_descriptors_is_said_at_the_start(tmp_path: Path) 
 
     assert "connections_limited" in said
     assert "accept_failed" not in said
+
+
+def test_unfinished_uploads_are_ended(uploads: Uploads) -> None:
+    daemon, _, sent = uploads
+    for upload in sent:
+        upload.result(2 * WAIT_S + 40)
+
+    assert daemon.post("status").status == 200
 
 
 def cpu_s(pid: int) -> float:
