@@ -610,7 +610,8 @@ test-deploy: $(IMAGE) build/postgres/.ready ## the files for containers: linters
 			--target build/deploy -r $(DEPLOY_LOCK); cp $(DEPLOY_LOCK) build/deploy.lock; fi
 	$(if $(SHORT),,$(POSTGRES)) $(PYTEST) -m deploy tests/deploy$(if $(SHORT),/test_manifests.py)
 
-test-deb: deb ## lint, build again, install, upgrade and remove the Debian packages in a chroot, and follow the guide for a team (slow, needs root); SHORT=1: build once
+test-deb: ## lint, build again, install, upgrade and remove the Debian packages in a chroot, and follow the guide for a team (slow, needs root); SHORT=1: build once
+	@$(MAKE) --no-print-directory deb
 	@command -v mmdebstrap lintian >/dev/null || echo "for all of it: apt-get install mmdebstrap lintian"
 	$(PYTEST) -m deb $(if $(SHORT),-k "not same_commit") tests/deploy
 
