@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
@@ -160,9 +160,10 @@ class OwnerRoutes:
         if self._audit:
             REQUESTER.set(Requester(via="code", address=request.address))
         name = re.sub(r"[^A-Za-z0-9._@-]+", "-", login.name).strip("._@-")[:100]
-        enrolment = self._owners.redeem(
-            login.code, name or "login", most=self._longest()
-        )
+        with _hiding_the_database():
+            enrolment = self._owners.redeem(
+                login.code, name or "login", most=self._longest()
+            )
         if enrolment is None:
             if self._audit:
                 self._audit.note_failed_login(request.address)
@@ -319,7 +320,17 @@ class ProxyNames:
 Table = Mapping[str, Resource]
 TABLES_MAX = 64
 """Tables of one memory, by the scopes and groups of tokens."""
+UNVERIFIED = "whose token or code this is cannot be looked up in the database now; try again in a moment"
 REFUSED = "this token is none, has expired or was revoked; ask who runs the server for another"
+
+
+@contextmanager
+def _hiding_the_database() -> Iterator[None]:
+    """Raise a `StorageFailed` of the block without the server's address: it is not known who asks."""
+    try:
+        yield
+    except errors.StorageFailed as error:
+        raise type(error)(UNVERIFIED, reason=error.reason) from error
 
 
 ServedMemory = OpenMemory | OwnerMemory
@@ -446,7 +457,8 @@ class OwnerResources:
     def _find_sender(self, request: HttpRequest) -> TokenHolder:
         """Return the owner of a request's token, or of its login elsewhere. Raises `RequestRefused`."""
         cache, given = self._login(request.headers)
-        holder = cache.holder(given) if cache else None
+        with _hiding_the_database():
+            holder = cache.holder(given) if cache else None
         if holder is None:
             reason = REFUSED if given else protocol.OWNER_ADVICE
             raise protocol.token_refusal(reason, given=bool(given))

@@ -116,6 +116,32 @@ def test_calls_say_that_the_server_is_down(start: Start, server: Server) -> None
     assert daemon.stop() == 0
 
 
+def test_who_is_not_known_is_not_told_where_the_database_is(
+    tmp_path: Path, server: Server
+) -> None:
+    database = server.new_database()
+    with (
+        open_owners(database) as owners,
+        serve_owners(tmp_path, database, owners) as service,
+    ):
+        code = {"code": "mnc_none"}
+        server.kill()
+        try:
+            refusals = [
+                service.ask("/v1/recall", "mnt_5_none", {"query": "key"}),
+                service.ask("/v1/login", None, code),
+            ]
+        finally:
+            server.start()
+
+        for status, _, answer in refusals:
+            assert (status, answer["error"]["code"]) == (503, "database_unreachable")
+            assert "PostgreSQL" not in answer["error"]["message"]
+        logged = service.daemon.events("request_failed")
+        assert all("PostgreSQL says" in event["reason"] for event in logged)
+        assert len(logged) == len(refusals)
+
+
 def test_a_daemon_stops_while_the_server_is_down(start: Start, server: Server) -> None:
     daemon = start("--database", server.new_database())
     daemon.post("remember", content="tea")
