@@ -80,8 +80,6 @@ ends are judged again once there are vectors."""
 SPARED = 0.01
 """Share of the ends that may be missed as their words, or the newer sentence alone, rule them out."""
 LINE_CHARS = 1_000
-FEATURE_SHARE = 11
-"""The place of the share of the older sentence's words in the features."""
 
 
 class Example(NamedTuple):
@@ -389,6 +387,7 @@ class Fit:
             [ending_statements.list_features(row.older, row.newer) for row in rows],
             np.float32,
         )
+        self.margins = np.array([ending_statements.plain_margin(row) for row in words])
         cosines = np.array(likeness, np.float32)
         has_cue = np.array([bool(row.newer.cues) for row in rows])
         self.words, self.both = (
@@ -401,7 +400,7 @@ class Fit:
         )
         self.ends = np.array([each.ends for each in examples], np.float32)
         self.kinds = np.array([each.kind for each in examples])
-        self.first = cosines + 0.3 * has_cue + 0.3 * words[:, FEATURE_SHARE]
+        self.first = cosines + 0.3 * has_cue + 0.3 * words[:, ending_statements.SHARE]
         others = {each.group for each in examples if each.kind == "author"}
         authors = [*PLAIN, *sorted(others)]
         self.folds = np.array(
@@ -497,7 +496,7 @@ class Fit:
         return (
             self.newers.astype(np.float32) @ change[:-1] + change[-1],
             by_words.rate(self.words),
-            by_vectors.rate(np.c_[self.both, self.rate_pairs(ending)]),
+            by_vectors.rate(np.c_[self.both, self.rate_pairs(ending)]) + self.margins,
         )
 
     def check(self) -> list[Matrix]:

@@ -277,6 +277,10 @@ EXACT_KINDS = ("when", "number", "code")
 VALUE_KINDS = (*EXACT_KINDS, "name")
 SURE_ODDS = 4.0
 """Odds, as a logarithm, of another value in the same words."""
+CUE_COUNT, SHARE, VALUE_SHARE, FORMER_SHARE = 8, 11, 55, 69
+"""Places among the features: the number of cues of the newer statement, the share of the older one's words
+that it has, the same where a cue comes with another value, and the share of named former values."""
+PLAIN_SHARE_MIN, PLAIN_VALUE_SHARE_MIN, PLAIN_MARGIN = 0.67, 0.44, 0.9
 SAME_START = 3
 """Letters that a word of two statements has in common, before more is asked about them."""
 UNRATED = -6.0
@@ -384,8 +388,8 @@ def rate_endings(
         for place, (cosine, likely) in enumerate(compared):
             _, old, features = pairs[place]
             features += [cosine, cosine * bool(new.cues), likely]
-            odds = _add_trees("vectors", features) - model["vectors"]["least"]
-            pairs[place] = odds, old, features
+            odds = _add_trees("vectors", features) + plain_margin(features)
+            pairs[place] = odds - model["vectors"]["least"], old, features
     if not pairs:
         return None
     odds, old, _ = max(pairs, key=lambda pair: pair[0])
@@ -556,6 +560,21 @@ def list_features(old: Statement, new: Statement) -> list[float]:
         _names_owner(new, ours, old) or _names_owner(old, theirs, new),
     )
     return [float(number) for number in numbers]
+
+
+def plain_margin(features: Sequence[float]) -> float:
+    """Return how much less odds by vectors have to be where words say plainly that a statement ends.
+
+    So they do where a cue comes with its whole former value, with another value of one kind in much of its
+    words, or, if the cue is `now`, with most of them.
+    """
+    is_now = features[CUES.index("now")]
+    is_plain = features[CUE_COUNT] and (
+        features[FORMER_SHARE] == 1
+        or features[VALUE_SHARE] > PLAIN_VALUE_SHARE_MIN
+        or (is_now and features[SHARE] > PLAIN_SHARE_MIN)
+    )
+    return PLAIN_MARGIN if is_plain else 0.0
 
 
 def _names_owner(
