@@ -79,14 +79,14 @@ def test_what_is_on_another_subject_ends_nothing(older: str, newer: str) -> None
 
 
 class EagerMeanings:
-    """Meanings of an encoder to which every sentence says a change, and none ends another."""
+    """Meanings to which every sentence says a change, none ends another, and colors alone are alike."""
 
     def rate_changes(self, sentences: Sequence[str]) -> list[float]:
         return [9.0 for _ in sentences]
 
     def compare(self, newer: str, olders: Sequence[str]) -> list[tuple[float, float]]:
-        del newer
-        return [(0.0, -9.0) for _ in olders]
+        alike = {"blue", "green"}
+        return [(float({newer, older} <= alike), -9.0) for older in olders]
 
 
 @each_case(("older", "newer", "ends"), [
@@ -97,6 +97,15 @@ class EagerMeanings:
     ("Die Abgabe ist am 1. Juni.", "Die Abgabe ist am 15. Juni.", True),
     ("The budget is 12,000 pounds.", "The budget is 15,000 pounds.", True),
     ("We met Ada on May 3.", "We met Ada on May 10.", False),
+    ("The API limit is 100 requests per minute.", "The API limit is 250 requests per minute.", True),
+    ("The meeting is at 10:00.", "The meeting is at 11:00.", True),
+    ("The project is due in June.", "The project is due in July.", True),
+    ("The office is in Oslo.", "The office is in Bergen.", True),
+    ("Das Büro ist in Oslo.", "Das Büro ist in Bergen.", True),
+    ("Our customers are in Oslo.", "Our customers are in Bergen.", False),
+    ("Anna is in Oslo.", "Ben is in Oslo.", False),
+    ("Yoga is on Monday.", "Yoga is on Thursday.", False),
+    ("We met at 10:00.", "We met at 11:00.", False),
     ("The build broke on the 3rd.", "The build broke on the 9th.", False),
     ("The deadline is the 3rd.", "The deadline is the 9th.", True),
     ("Ada hat am 3. Mai angerufen.", "Ada hat am 10. Mai angerufen.", False),
@@ -116,11 +125,42 @@ class EagerMeanings:
     ("Removed server 3", "Removed server 4", False),
     ("Cancelled order 118.", "Cancelled order 119.", False),
 ])  # fmt: skip
-def test_another_number_needs_no_cue(older: str, newer: str, *, ends: bool) -> None:
+def test_another_value_needs_no_cue(older: str, newer: str, *, ends: bool) -> None:
     ending = find_ending(older, newer, EagerMeanings())
 
     assert (ending is not None) == ends
     assert ending is None or ending.reason == "value"
+
+
+@each_case(("older", "newer", "ends"), [
+    ("My sister lives in Paris.", "My sister moved to Lyon.", True),
+    ("Our office is at 14 King Street.", "The office has moved to 220 Mill Road.", True),
+    ("Oma wohnt in Kassel.", "Oma ist nach Fulda gezogen.", True),
+    ("Mon frère habite à Lille.", "Mon frère a déménagé à Nantes.", True),
+    ("Mi primo vive en Vigo.", "Mi primo se ha mudado a Oviedo.", True),
+    ("Mia zia abita a Pavia.", "La zia si è trasferita a Lodi.", True),
+    ("A minha irmã mora em Braga.", "A minha irmã mudou-se para Faro.", True),
+    ("Mijn zus woont in Groningen.", "Mijn zus is naar Assen verhuisd.", True),
+    ("Morfar bor i Umeå.", "Morfar har flyttat till Luleå.", True),
+    ("Brat mieszka w Gdańsku.", "Brat przeprowadził się do Wrocławia.", True),
+    ("Сестра живёт в Самаре.", "Сестра переехала в Тверь.", True),
+    ("My sister lives in Paris.", "My sister's boss moved to Lyon.", False),
+    ("My sister lives in Paris.", "My sister moved to a new company.", False),
+    ("The office in Oslo is on King Street.", "The office in Bergen moved to Mill Road.", False),
+    ("The release is in May.", "The release moved to the new server.", False),
+    ("Our CTO is Anna.", "Ben is our CTO now.", True),
+    ("Anna is our client.", "Ben is our client now.", False),
+    ("Anna is responsible for sales.", "Ben is responsible for sales now.", True),
+    ("Marta ist für die Abrechnung zuständig.", "Jonas ist jetzt für die Abrechnung zuständig.", True),
+    ("Anna is responsible for sales.", "Ben is responsible for hiring now.", False),
+    ("The logo is blue.", "The logo is green now.", True),
+    ("The app is free.", "The app is fast now.", False),
+])  # fmt: skip
+def test_another_place_holder_or_state_needs_a_cue(
+    older: str, newer: str, *, ends: bool
+) -> None:
+    assert (find_ending(older, newer, EagerMeanings()) is not None) == ends
+    assert find_ending(newer, older, EagerMeanings()) is None
 
 
 @each_case(("newer", "former"), [

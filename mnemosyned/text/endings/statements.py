@@ -104,9 +104,9 @@ _NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
 _WEEKDAYS = frozenset(map(fold_case, (*WEEKDAYS, *_SHARED["weekdays"].split())))
 _MONTHS = frozenset(map(fold_case, MONTHS))
 _MONTH = f"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
-_NAMES = ("naming", "renaming")
+_NAMES, _PLACES = ("naming", "renaming"), ("moving", "residing", "duty")
 _PATTERNS = LazyPatterns(
-    {name: rf"(?<!\w)(?:{_SHARED[name]})(?!\w)" for name in _NAMES}
+    {name: rf"(?<!\w)(?:{_SHARED[name]})(?!\w)" for name in (*_NAMES, *_PLACES)}
     | {
         "day": rf"(?<![\w.:,])(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º)? (?:of |de |di )?{_MONTH}"
         rf"|{_MONTH} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?|\d{{1,2}}(?:st|nd|rd|th)(?! \w))"
@@ -122,6 +122,9 @@ STANDING = frozenset(map(fold_case, _SHARED["standing"].split()))
 """Verbs of an amount that holds until another is said: "costs", "lasts"."""
 _DATED = frozenset(map(fold_case, _SHARED["dated"].split()))
 """Verbs by which a date holds until another is said: "is", "ends"."""
+_HOLDING = STANDING | _DATED
+_PLURAL = frozenset(map(fold_case, _SHARED["plural"].split()))
+"""Verbs of several things, which may be in several places."""
 _UNITS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(fold_case(units)) for name, units in _SHARED["units"].items()
 }
@@ -156,7 +159,8 @@ class Statement:
     """The first match of each cue in it, in lower case, by their names in `CUES`."""
     signs: frozenset[str]
     """Those of `DOUBTS` that it has, and `i` (the first person), `negation`, `new` (the adjective),
-    `naming` (it says what a thing is called) and `renaming` (it gives a thing another name)."""
+    `naming` (it says what a thing is called), `renaming` (it gives a thing another name), `moving` and
+    `residing` (where to something moved, or where it is), and `duty` (who is responsible)."""
     former: tuple[StatementWord, ...] = ()
     """The words with content that it names as a former value: "Hetzner" in "from Hetzner to OVH"."""
     place: int = 0
@@ -216,7 +220,7 @@ def _read_statement(sentence: str, place: int) -> Statement | None:
         signs.add("open")
     if _NEGATION.search(low):
         signs.add("negation")
-    signs |= {name for name in _NAMES if _PATTERNS[name].search(low)}
+    signs |= {name for name in (*_NAMES, *_PLACES) if _PATTERNS[name].search(low)}
     return Statement(sentence, words, frame, cues, frozenset(signs), named, place)
 
 
@@ -251,7 +255,7 @@ def _read_words(
             kind = "number" if word[0].isdigit() else "code"
             if _TIME.match(word) or low.startswith((" am", " pm", " uhr", " h"), end):
                 kind = "when"
-        elif key.removesuffix("s") in _WEEKDAYS or key in _WEEKDAYS:
+        elif _is_weekday(key):
             kind = "when"
         elif key in rules.empty or (len(key) == 1 and not is_name):
             kind = ""
@@ -270,11 +274,22 @@ def _read_words(
         yield StatementWord(key, start, kind, unit, is_owner)
 
 
+def _is_weekday(key: str) -> bool:
+    """Tell whether a word in lower case, without accents, is a weekday or its plural."""
+    return key.removesuffix("s") in _WEEKDAYS or key in _WEEKDAYS
+
+
 _CYRILLIC_ENDS = re.compile(r"[аеиоуыэюяймьх]{0,3} [аеиоуыэюяймьх]{0,3}")
 """What two forms of a short Russian word may differ in, as of "рыба" and "рыбы"."""
 EXACT_KINDS = ("when", "number", "code")
 """Kinds of words that may be another value without a cue."""
 VALUE_KINDS = (*EXACT_KINDS, "name")
+RESIDING_WORDS_MAX = 6
+"""Words of a sentence that says no more than where something is."""
+HOLDER_WORDS_MAX = 2
+"""Words of the name of who holds a role."""
+STATES_ALIKE_MIN = 0.4
+"""Cosine of two words from which they are states of one kind, as "green" and "blue" are."""
 SURE_ODDS = 4.0
 """Odds, as a logarithm, of another value in the same words."""
 CUE_COUNT, SHARE, VALUE_SHARE, FORMER_SHARE = 8, 11, 55, 69
@@ -346,6 +361,7 @@ def find_ending_statements(
             for each in read_statements(text)
             if each.cues
             or "new" in each.signs
+            or ("residing" in each.signs and each.words[-1].kind == "name")
             or any(word.kind in EXACT_KINDS for word in each.words)
         ]
         rated = statements and meanings.rate_changes([each.text for each in statements])
@@ -375,7 +391,7 @@ def rate_endings(
             continue
         if _are_on_two_subjects(old, new, by_words=not meanings):
             continue
-        if _replaces_value(old, new):
+        if _surely_ends(old, new, meanings):
             pairs, meanings = [(SURE_ODDS, old, [])], None
             break
         features = list_features(old, new)
@@ -450,21 +466,101 @@ def _are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> b
     )
 
 
+def _surely_ends(
+    old: Statement, new: Statement, meanings: SentenceMeanings | None
+) -> bool:
+    """Tell whether `new` says plainly, in the words of `old`, that another value or place took its place."""
+    if old.cues or (old.signs | new.signs) & {*DOUBTS, "negation"}:
+        return False
+    if _replaces_value(old, new) or _replaces_holder(old, new):
+        return True
+    if _are_elsewhere(old, new) or _moves_away(old, new):
+        return True
+    other = _find_other_state(old, new)
+    return bool(
+        other and meanings and meanings.compare(*other)[0][0] >= STATES_ALIKE_MIN
+    )
+
+
+def _moves_away(old: Statement, new: Statement) -> bool:
+    """Tell whether what `old` says the place or time of moved elsewhere by `new`: "Ada moved to Rome"."""
+    if "moving" not in new.signs or len(old.words) > RESIDING_WORDS_MAX:
+        return False
+    if not (stays := _PATTERNS["residing"].search(old.text.lower())):
+        return False
+    subject = [word for word in old.words if word.start < stays.start()]
+    where = [word for word in old.words if word.start >= stays.end()]
+    whither = [word for word in new.words if not _is_among(word.key, old)]
+    kinds, new_kinds = ({word.kind for word in words} for words in (where, whither))
+    return (
+        bool(subject and where and whither)
+        and all(_is_among(word.key, new) for word in subject)
+        and ("when" in kinds) == ("when" in new_kinds)
+        and ("name" not in kinds or not new_kinds.isdisjoint(VALUE_KINDS))
+        and not _names_owner(new, [_is_among(word.key, old) for word in new.words], old)
+    )
+
+
+def _are_elsewhere(old: Statement, new: Statement) -> bool:
+    """Tell whether, in the same words, one thing is said to be in two places: "the office is in Oslo"."""
+    (*frame, was), (*new_frame, word) = old.frame, new.frame
+    return (
+        "residing" in old.signs & new.signs
+        and was.kind == word.kind == "name"
+        and was.key != word.key
+        and [each.key for each in frame] == [each.key for each in new_frame]
+        and _PLURAL.isdisjoint(each.key for each in frame)
+    )
+
+
+def _find_other_state(old: Statement, new: Statement) -> tuple[str, list[str]] | None:
+    """Return the word of `new`, with `now`, in place of the last of `old`, and that one: "it is green now"."""
+    (*frame, was), (*new_frame, word) = old.frame, new.frame
+    is_state = (
+        "now" in new.cues
+        and was.kind == word.kind == "word"
+        and was.key != word.key
+        and len(frame) > 1
+        and [each.key for each in frame] == [each.key for each in new_frame]
+        and frame[-1].key in _HOLDING
+    )
+    return (word.key, [was.key]) if is_state else None
+
+
+def _replaces_holder(old: Statement, new: Statement) -> bool:
+    """Tell whether `new`, with `now`, names another holder: "Ben is our lead now" after "our lead is Anna"."""
+    if "now" not in new.cues:
+        return False
+    keys, new_keys = ({word.key for word in each.frame} for each in (old, new))
+    names = [
+        [word for word in each.frame if word.key not in others]
+        for each, others in ((old, new_keys), (new, keys))
+    ]
+    for each, words in zip((old, new), names, strict=True):
+        if not 0 < len(words) <= HOLDER_WORDS_MAX or not all(
+            each.text[word.start].isupper() for word in words
+        ):
+            return False
+    sides = list(zip((old.frame, new.frame), names, strict=True))
+    if all("duty" in each.signs for each in (old, new)):
+        return all(list(frame[: len(words)]) == words for frame, words in sides)
+    return any(
+        list(frame[-len(words) :]) == words
+        and any(word.key in _HOLDING for word in frame[1 : -len(words)][-1:])
+        for frame, words in sides
+    )
+
+
 def _replaces_value(old: Statement, new: Statement) -> bool:
     """Tell whether `new` repeats all words of `old` but one value, with a cue that `old` has not.
 
-    The former value may follow: "on Friday instead of Thursday". A number needs no cue at the end or
-    before its unit, behind a word without content or a verb such as "costs", nor does a day behind "is":
-    "the limit is 30", "the limit is 50". Behind another word it is a thing's name or an event's amount:
-    "closed ticket 41", "ran 5 km".
+    The former value may follow: "on Friday instead of Thursday". A number needs no cue behind "is" or
+    "costs", nor at the end or before its unit behind another word without content; a time, month or day needs
+    none behind "is": "the limit is 30", "the limit is 50". Behind another word it is a thing's name or an
+    event's amount: "closed ticket 41", "ran 5 km".
     """
     size = len(old.frame)
-    if (
-        old.cues
-        or new.signs & {*DOUBTS, "negation"}
-        or old.signs & {*DOUBTS, "negation"}
-        or size > len(new.frame)
-    ):
+    if size > len(new.frame):
         return False
     frame = old.frame
     if any(cue.start() < new.frame[0].start for cue in new.cues.values()):
@@ -486,14 +582,15 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
     was, word = others[0]
     if was.unit == word.unit == "day":
         return True  # an event on another day is on another subject
-    if kinds != [{"number"}]:
-        return False
     before = new.frame[: new.frame.index(word)]
-    return (
-        was.unit == word.unit
-        and any(each.kind == "word" for each in before)
-        and (not before[-1].kind or before[-1].key in STANDING)
-        and (bool(word.unit) or new.words[-1] == word)
+    if was.unit != word.unit or all(each.kind != "word" for each in before):
+        return False
+    if kinds == [{"when"}]:
+        is_held = not _DATED.isdisjoint(each.key for each in before)
+        return is_held and not _is_weekday(word.key)  # which several may be
+    return kinds == [{"number"}] and (
+        before[-1].key in _HOLDING
+        or (not before[-1].kind and (bool(word.unit) or new.words[-1] == word))
     )
 
 
