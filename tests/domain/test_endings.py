@@ -153,6 +153,11 @@ def test_another_value_needs_no_cue(older: str, newer: str, *, ends: bool) -> No
     ("Anna is responsible for sales.", "Ben is responsible for sales now.", True),
     ("Marta ist für die Abrechnung zuständig.", "Jonas ist jetzt für die Abrechnung zuständig.", True),
     ("Anna is responsible for sales.", "Ben is responsible for hiring now.", False),
+    ("We use React 18.", "We upgraded to React 19.", True),
+    ("Wir nutzen Node 18.", "Wir sind auf Node 20 umgestiegen.", True),
+    ("We use React 18.", "We upgraded to Node 19.", False),
+    ("На стенде Debian 11.", "Прод обновили до Debian 12.", False),
+    ("Ada closed Ticket 41.", "Ticket 42 was moved.", False),
     ("The logo is blue.", "The logo is green now.", True),
     ("The app is free.", "The app is fast now.", False),
 ])  # fmt: skip

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain, compress, groupby, takewhile
+from itertools import chain, compress, groupby, pairwise, takewhile
 from operator import eq
 from typing import Any, Protocol
 
@@ -104,7 +104,7 @@ _NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
 _WEEKDAYS = frozenset(map(fold_case, (*WEEKDAYS, *_SHARED["weekdays"].split())))
 _MONTHS = frozenset(map(fold_case, MONTHS))
 _MONTH = f"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
-_NAMES, _PLACES = ("naming", "renaming"), ("moving", "residing", "duty")
+_NAMES, _PLACES = ("naming", "renaming"), ("moving", "residing", "duty", "upgrading")
 _PATTERNS = LazyPatterns(
     {name: rf"(?<!\w)(?:{_SHARED[name]})(?!\w)" for name in (*_NAMES, *_PLACES)}
     | {
@@ -160,7 +160,8 @@ class Statement:
     signs: frozenset[str]
     """Those of `DOUBTS` that it has, and `i` (the first person), `negation`, `new` (the adjective),
     `naming` (it says what a thing is called), `renaming` (it gives a thing another name), `moving` and
-    `residing` (where to something moved, or where it is), and `duty` (who is responsible)."""
+    `residing` (where to something moved, or where it is), `duty` (who is responsible) and `upgrading` (what
+    has another version)."""
     former: tuple[StatementWord, ...] = ()
     """The words with content that it names as a former value: "Hetzner" in "from Hetzner to OVH"."""
     place: int = 0
@@ -284,8 +285,8 @@ _CYRILLIC_ENDS = re.compile(r"[аеиоуыэюяймьх]{0,3} [аеиоуыэ�
 EXACT_KINDS = ("when", "number", "code")
 """Kinds of words that may be another value without a cue."""
 VALUE_KINDS = (*EXACT_KINDS, "name")
-RESIDING_WORDS_MAX = 6
-"""Words of a sentence that says no more than where something is."""
+SHORT_MAX = 6
+"""Words of a sentence that says no more than where something is, or which version of it."""
 HOLDER_WORDS_MAX = 2
 """Words of the name of who holds a role."""
 STATES_ALIKE_MIN = 0.4
@@ -474,7 +475,7 @@ def _surely_ends(
         return False
     if _replaces_value(old, new) or _replaces_holder(old, new):
         return True
-    if _are_elsewhere(old, new) or _moves_away(old, new):
+    if _are_elsewhere(old, new) or _moves_away(old, new) or _upgrades(old, new):
         return True
     other = _find_other_state(old, new)
     return bool(
@@ -482,9 +483,27 @@ def _surely_ends(
     )
 
 
+def _upgrades(old: Statement, new: Statement) -> bool:
+    """Tell whether `new` upgrades what a short `old` names to another version: "upgraded to React 19"."""
+    if "upgrading" not in new.signs or len(old.words) > SHORT_MAX:
+        return False
+    versions, new_versions = (
+        {
+            name.key: number.key
+            for name, number in pairwise(each.words)
+            if name.kind == "name" and number.kind == "number" and not number.unit
+        }
+        for each in (old, new)
+    )
+    fresh = [word.key for word in new.words if not _is_among(word.key, old)]
+    return bool(fresh) and (
+        fresh == [new_versions[name] for name in new_versions if name in versions]
+    )
+
+
 def _moves_away(old: Statement, new: Statement) -> bool:
     """Tell whether what `old` says the place or time of moved elsewhere by `new`: "Ada moved to Rome"."""
-    if "moving" not in new.signs or len(old.words) > RESIDING_WORDS_MAX:
+    if "moving" not in new.signs or len(old.words) > SHORT_MAX:
         return False
     if not (stays := _PATTERNS["residing"].search(old.text.lower())):
         return False
