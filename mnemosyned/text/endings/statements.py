@@ -681,8 +681,8 @@ def list_features(old: Statement, new: Statement) -> list[float]:
 def plain_margin(features: Sequence[float]) -> float:
     """Return how much less odds by vectors have to be where words say plainly that a statement ends.
 
-    So they do where a cue comes with its whole former value, with another value of one kind in much of its
-    words, or, if the cue is `now`, with most of them.
+    The words are plain where a cue comes with the whole former value, or with another value of one kind in
+    much of the older statement's words. With `now`, most of these words are enough.
     """
     is_now = features[CUES.index("now")]
     is_plain = features[CUE_COUNT] and (
