@@ -296,7 +296,7 @@ SURE_ODDS = 4.0
 CUE_COUNT, SHARE, VALUE_SHARE, FORMER_SHARE = 8, 11, 55, 69
 """Places among the features: the number of cues of the newer statement, the share of the older one's words
 that it has, the same where a cue comes with another value, and the share of named former values."""
-PLAIN_SHARE_MIN, PLAIN_VALUE_SHARE_MIN, PLAIN_MARGIN = 0.67, 0.44, 0.9
+PLAIN_SHARE_MIN, PLAIN_VALUE_SHARE_MIN, PLAIN_MARGIN = 0.67, 0.44, 0.7
 SAME_START = 3
 """Letters that a word of two statements has in common, before more is asked about them."""
 UNRATED = -6.0
