@@ -23,7 +23,7 @@ from mnemosyned import Client
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import DatabaseUnreachable, NotFound, StorageFailed
 from mnemosyned.memory.consolidation import CycleStatus, Trigger
-from mnemosyned.memory.engine_ports import Scope
+from mnemosyned.memory.engine_ports import CODE_CHARS, Scope, format_code
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.paths import shipped
 from mnemosyned.sleep.context import CycleRequest, SummarizerLease
@@ -124,11 +124,12 @@ def test_who_is_not_known_is_not_told_where_the_database_is(
         open_owners(database) as owners,
         serve_owners(tmp_path, database, owners) as service,
     ):
-        code = {"code": "mnc_none"}
+        unknown = f"{service.token('ada')[:-1]}_"
+        code = {"code": format_code(5, "A" * CODE_CHARS), "name": "laptop"}
         server.kill()
         try:
             refusals = [
-                service.ask("/v1/recall", "mnt_5_none", {"query": "key"}),
+                service.ask("/v1/recall", unknown, {"query": "key"}),
                 service.ask("/v1/login", None, code),
             ]
         finally:
