@@ -104,9 +104,12 @@ _NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
 _WEEKDAYS = frozenset(map(fold_case, (*WEEKDAYS, *_SHARED["weekdays"].split())))
 _MONTHS = frozenset(map(fold_case, MONTHS))
 _MONTH = f"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
-_NAMES, _PLACES = ("naming", "renaming"), ("moving", "residing", "duty", "upgrading")
+_NAMES, _PLAIN_SIGNS = (
+    ("naming", "renaming"),
+    ("moving", "residing", "duty", "upgrading"),
+)
 _PATTERNS = LazyPatterns(
-    {name: rf"(?<!\w)(?:{_SHARED[name]})(?!\w)" for name in (*_NAMES, *_PLACES)}
+    {name: rf"(?<!\w)(?:{_SHARED[name]})(?!\w)" for name in (*_NAMES, *_PLAIN_SIGNS)}
     | {
         "day": rf"(?<![\w.:,])(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º)? (?:of |de |di )?{_MONTH}"
         rf"|{_MONTH} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?|\d{{1,2}}(?:st|nd|rd|th)(?! \w))"
@@ -221,7 +224,7 @@ def _read_statement(sentence: str, place: int) -> Statement | None:
         signs.add("open")
     if _NEGATION.search(low):
         signs.add("negation")
-    signs |= {name for name in (*_NAMES, *_PLACES) if _PATTERNS[name].search(low)}
+    signs |= {name for name in (*_NAMES, *_PLAIN_SIGNS) if _PATTERNS[name].search(low)}
     return Statement(sentence, words, frame, cues, frozenset(signs), named, place)
 
 
@@ -297,6 +300,7 @@ CUE_COUNT, SHARE, VALUE_SHARE, FORMER_SHARE = 8, 11, 55, 69
 """Places among the features: the number of cues of the newer statement, the share of the older one's words
 that it has, the same where a cue comes with another value, and the share of named former values."""
 PLAIN_SHARE_MIN, PLAIN_VALUE_SHARE_MIN, PLAIN_MARGIN = 0.67, 0.44, 0.7
+"""Shares from which words say plainly that a statement ends, and how much less odds then have to be."""
 SAME_START = 3
 """Letters that a word of two statements has in common, before more is asked about them."""
 UNRATED = -6.0
@@ -502,7 +506,7 @@ def _upgrades(old: Statement, new: Statement) -> bool:
 
 
 def _moves_away(old: Statement, new: Statement) -> bool:
-    """Tell whether what `old` says the place or time of moved elsewhere by `new`: "Ada moved to Rome"."""
+    """Tell whether `new` moves the thing whose place or time `old` says: "Ada moved to Rome"."""
     if "moving" not in new.signs or len(old.words) > SHORT_MAX:
         return False
     if not (stays := _PATTERNS["residing"].search(old.text.lower())):
