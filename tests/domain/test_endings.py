@@ -4,15 +4,23 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from domain.test_patterns import is_ambiguous
 from support.cases import each_case
 
 from mnemosyned.text.endings.statements import (
+    CUE_COUNT,
+    FORMER_SHARE,
+    PLAIN_MARGIN,
     READ_CHARS_MAX,
     RULES,
+    SHARE,
+    VALUE_SHARE,
     LanguageRules,
     find_ending,
     find_ending_statements,
+    list_features,
+    plain_margin,
     read_statements,
     sentence_at,
 )
@@ -166,6 +174,29 @@ def test_another_place_holder_or_state_needs_a_cue(
 ) -> None:
     assert (find_ending(older, newer, EagerMeanings()) is not None) == ends
     assert find_ending(newer, older, EagerMeanings()) is None
+
+
+RENT, PORT_OF_PROXY = "We rent from Hetzner.", "The port of the proxy is 8080."
+STOVE = "The office kitchen stove works."
+
+
+@each_case(("older", "newer", "expected", "is_plain"), [
+    (RENT, "We switched from Hetzner to OVH.", (1, 1 / 2, 0, 1), True),
+    (PORT_OF_PROXY, "The proxy now has the port 9090.", (1, 2 / 3, 2 / 3, -1), True),
+    (PORT_OF_PROXY, "The proxy has the port 9090.", (0, 2 / 3, 0, -1), False),
+    (STOVE, "The office kitchen stove is now loud.", (1, 3 / 4, 0, -1), True),
+    (STOVE, "The office kitchen stove is loud.", (0, 3 / 4, 0, -1), False),
+    (STOVE, "The stove is now loud.", (1, 1 / 4, 0, -1), False),
+])  # fmt: skip
+def test_words_are_plain_by_a_cue_and_by_what_both_share(
+    older: str, newer: str, expected: tuple[float, ...], *, is_plain: bool
+) -> None:
+    (old,), (new,) = read_statements(older), read_statements(newer)
+    features = list_features(old, new)
+
+    places = (CUE_COUNT, SHARE, VALUE_SHARE, FORMER_SHARE)
+    assert tuple(features[place] for place in places) == pytest.approx(expected)
+    assert plain_margin(features) == PLAIN_MARGIN * is_plain
 
 
 @each_case(("newer", "former"), [

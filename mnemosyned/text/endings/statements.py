@@ -104,12 +104,12 @@ _NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
 _WEEKDAYS = frozenset(map(fold_case, (*WEEKDAYS, *_SHARED["weekdays"].split())))
 _MONTHS = frozenset(map(fold_case, MONTHS))
 _MONTH = f"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
-_NAMES, _PLAIN_SIGNS = (
-    ("naming", "renaming"),
-    ("moving", "residing", "duty", "upgrading"),
-)
+_NAMES = ("naming", "renaming")
 _PATTERNS = LazyPatterns(
-    {name: rf"(?<!\w)(?:{_SHARED[name]})(?!\w)" for name in (*_NAMES, *_PLAIN_SIGNS)}
+    {
+        name: rf"(?<!\w)(?:{_SHARED[name]})(?!\w)"
+        for name in (*_NAMES, "moving", "residing", "duty", "upgrading")
+    }
     | {
         "day": rf"(?<![\w.:,])(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º)? (?:of |de |di )?{_MONTH}"
         rf"|{_MONTH} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?|\d{{1,2}}(?:st|nd|rd|th)(?! \w))"
@@ -162,9 +162,8 @@ class Statement:
     """The first match of each cue in it, in lower case, by their names in `CUES`."""
     signs: frozenset[str]
     """Those of `DOUBTS` that it has, and `i` (the first person), `negation`, `new` (the adjective),
-    `naming` (it says what a thing is called), `renaming` (it gives a thing another name), `moving` and
-    `residing` (where to something moved, or where it is), `duty` (who is responsible) and `upgrading` (what
-    has another version)."""
+    `naming` (it says what a thing is called), `renaming` (it gives a thing another name) and `residing` (it
+    says where something is)."""
     former: tuple[StatementWord, ...] = ()
     """The words with content that it names as a former value: "Hetzner" in "from Hetzner to OVH"."""
     place: int = 0
@@ -224,7 +223,7 @@ def _read_statement(sentence: str, place: int) -> Statement | None:
         signs.add("open")
     if _NEGATION.search(low):
         signs.add("negation")
-    signs |= {name for name in (*_NAMES, *_PLAIN_SIGNS) if _PATTERNS[name].search(low)}
+    signs |= {name for name in (*_NAMES, "residing") if _PATTERNS[name].search(low)}
     return Statement(sentence, words, frame, cues, frozenset(signs), named, place)
 
 
@@ -471,6 +470,11 @@ def _are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> b
     )
 
 
+def _search(name: str, statement: Statement) -> re.Match[str] | None:
+    """Return the first match of a pattern of all languages in a statement."""
+    return _PATTERNS[name].search(statement.text.lower())
+
+
 def _surely_ends(
     old: Statement, new: Statement, meanings: SentenceMeanings | None
 ) -> bool:
@@ -489,7 +493,9 @@ def _surely_ends(
 
 def _upgrades(old: Statement, new: Statement) -> bool:
     """Tell whether `new` upgrades what a short `old` names to another version: "upgraded to React 19"."""
-    if "upgrading" not in new.signs or len(old.words) > SHORT_MAX:
+    if "changed" not in new.cues or len(old.words) > SHORT_MAX:
+        return False
+    if not _search("upgrading", new):
         return False
     versions, new_versions = (
         {
@@ -507,9 +513,9 @@ def _upgrades(old: Statement, new: Statement) -> bool:
 
 def _moves_away(old: Statement, new: Statement) -> bool:
     """Tell whether `new` moves the thing whose place or time `old` says: "Ada moved to Rome"."""
-    if "moving" not in new.signs or len(old.words) > SHORT_MAX:
+    if "changed" not in new.cues or len(old.words) > SHORT_MAX:
         return False
-    if not (stays := _PATTERNS["residing"].search(old.text.lower())):
+    if not _search("moving", new) or not (stays := _search("residing", old)):
         return False
     subject = [word for word in old.words if word.start < stays.start()]
     where = [word for word in old.words if word.start >= stays.end()]
@@ -565,7 +571,7 @@ def _replaces_holder(old: Statement, new: Statement) -> bool:
         ):
             return False
     sides = list(zip((old.frame, new.frame), names, strict=True))
-    if all("duty" in each.signs for each in (old, new)):
+    if all(_search("duty", each) for each in (old, new)):
         return all(list(frame[: len(words)]) == words for frame, words in sides)
     return any(
         list(frame[-len(words) :]) == words
