@@ -132,9 +132,10 @@ class ResultJudge:
             for position in result.positions
             if position in self._matches
         ] or [Match(-1, 0.0, "", content=text)]
-        confidence, share, own, nearby = max(
-            map(self._judge_line, shown), key=lambda line: line[:2]
-        )
+        lines = [self._judge_line(match) for match in shown]
+        confidence, share = max(line[:2] for line in lines)
+        own = {term for line in lines for term in line[2]}
+        nearby = {term for line in lines for term in line[3]} - own
         time = ""
         if result.parts.time and query.spans:
             time = f"time: {format_period_asked(query)}"
