@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import cache
 from typing import Any, Self
 
 from mnemosyned.conversation.key_facts import write_bullets
@@ -178,10 +179,14 @@ PAIRS_MIN = 2
 SCORE_SHARE_MIN = 0.2
 """Share of the best hit's score below which a hit is left out."""
 
-_WORDS = " ".join(language.continuations for language in LANGUAGES)
-_CONTINUATIONS = frozenset(
-    token.stem for word in _WORDS.split() for token in tokenize(word)
-)
+
+@cache
+def _continuations() -> frozenset[str]:
+    """Return the stems of the words with which a message only goes on: "continue", "weiter"."""
+    words = " ".join(language.continuations for language in LANGUAGES)
+    return frozenset(token.stem for word in words.split() for token in tokenize(word))
+
+
 _UNSPACED_CONTINUATIONS = re.compile(
     "続けて|つづけて|ください|下さい|お願いします|次|进行|継続|继续|繼續|下一步|接下来|接下來|请|請"
     "|好的|谢谢|謝謝|ありがとう|はい|然后|然後|吧|呢|계속|해줘|해주세요|다음|부탁|네"
@@ -242,7 +247,7 @@ class Relevance:
 
 def _is_keyword(token: TextToken) -> bool:
     """Return whether a token is neither commonplace nor a direction of the talk, such as "continue"."""
-    return token.kind not in COMMONPLACE_KINDS and token.stem not in _CONTINUATIONS
+    return token.kind not in COMMONPLACE_KINDS and token.stem not in _continuations()
 
 
 def _find_name_stems(message: str) -> set[str]:

@@ -19,7 +19,7 @@ from mnemosyned.importers.reading import lines_of
 from mnemosyned.memory.capture import CAPTURED_PREFIX
 from mnemosyned.text.frames import HARNESS_TAGS, OWN_TAG, PRIVATE_TAG, WRAPPER_TAGS
 from mnemosyned.text.json_repair import decode_cut_texts
-from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.rule_files import compile_on_use, read_tables
 
 Role = Literal["user", "assistant"]
 
@@ -318,7 +318,7 @@ READ_CHARS_MAX = 4 * CHARS_MAX
 
 _HIDDEN_TAGS = (OWN_TAG, PRIVATE_TAG)
 """A block without an end hides all that follows."""
-_OPENING = re.compile(
+_OPENING = compile_on_use(
     rf"<({'|'.join((*_HIDDEN_TAGS, *HARNESS_TAGS))})\b[^<>]{{0,1000}}>", re.IGNORECASE
 )
 _WRAPPER = re.compile(rf"</?(?:{'|'.join(WRAPPER_TAGS)})>")

@@ -30,7 +30,7 @@ from mnemosyned.search.query import (
 )
 from mnemosyned.search.scoring import USER_ROLES, TermReader, candidate_scores
 from mnemosyned.search.weights import WEIGHTS
-from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.rule_files import compile_on_use, read_tables
 from mnemosyned.text.terms import cut_snippet
 
 ROW_BITS = 48
@@ -161,7 +161,7 @@ SIDE_BY_SIDE_POSITIONS = 2
 USER = 1.5
 """Worth of a user's words: an assistant's answers repeat those of the subject."""
 _RULES = read_tables(__file__, "broad.toml")
-_ASKS = re.compile(rf"\b(?:{'|'.join(_RULES['asks'])})\b", re.IGNORECASE)
+_ASKS = compile_on_use(rf"\b(?:{'|'.join(_RULES['asks'])})\b", re.IGNORECASE)
 _FRAME = frozenset(_RULES["frame"].split())
 _WORD = re.compile(r"[^\W_][\w'’-]*")
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from functools import cache
 
 from mnemosyned.text.details import SELF_EXPLANATORY_KINDS, Detail, DetailKind
 from mnemosyned.text.languages.tables import LANGUAGES
-from mnemosyned.text.rule_files import read_patterns
+from mnemosyned.text.rule_files import compile_on_use, read_patterns
 from mnemosyned.text.secrets.masking import find_secrets
 from mnemosyned.text.sentences import UNSPACED, end_words_at_unspaced
 
@@ -35,18 +36,12 @@ _MONTHS = f"(?:{'|'.join(' '.join(_MONTHS_OF_LANGUAGES).split())})"
 _PATTERNS = read_patterns(
     __file__, "exact_values.toml", latin=_LATIN, months=_MONTHS, unspaced=UNSPACED
 )
-_SCAN = re.compile(end_words_at_unspaced(_PATTERNS["values"]), re.DOTALL)
-_KINDS = {
-    group: DetailKind(group.strip("_"))
-    for group in _SCAN.groupindex
-    if group.strip("_") in set(DetailKind)
-} | {"flag": DetailKind.IDENTIFIER}
-"""The kind of each group of the pattern; several groups are of one kind."""
+_SCAN = compile_on_use(end_words_at_unspaced(_PATTERNS["values"]), re.DOTALL)
 _OPENED_BY_NUMBER = frozenset({"duration", "money", "_number"})
 _TRIMMED = {"flag", "url", "email", "_email", "path", "_path", "path_"}
 _TRAILING = ".,;:!?)]}>'\"*`"
 _WITH_TAIL = SELF_EXPLANATORY_KINDS | {DetailKind.VERSION}
-_GLUED_TAIL = re.compile(_PATTERNS["glued_tail"])
+_GLUED_TAIL = compile_on_use(_PATTERNS["glued_tail"])
 """The rest of a sentence after a value without spaces, as in `main.pyを`."""
 
 
@@ -76,6 +71,12 @@ def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
     return tuple(details.values())
 
 
+@cache
+def _kind_of_group(group: str) -> DetailKind:
+    """Return the kind of a group of the pattern; several groups are of one kind."""
+    return DetailKind.IDENTIFIER if group == "flag" else DetailKind(group.strip("_"))
+
+
 def _find_exact_values(text: str) -> Iterator[tuple[DetailKind, int, str]]:
     """Yield the kind, start and text of each exact value that the pattern finds."""
     for match in _SCAN.finditer(text):
@@ -84,7 +85,7 @@ def _find_exact_values(text: str) -> Iterator[tuple[DetailKind, int, str]]:
             continue
         start = match.start("number" if group in _OPENED_BY_NUMBER else group)
         value = text[start : match.end()]
-        kind = _KINDS[group]
+        kind = _kind_of_group(group)
         if group in _TRIMMED:
             value = value.rstrip(_TRAILING)
         if kind in _WITH_TAIL and not value.isascii():

@@ -11,7 +11,7 @@ import re
 import unicodedata
 
 from mnemosyned.text.display import strip_invisible
-from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.rule_files import compile_on_use, read_tables
 
 OWN_TAG = "mnemosyne-memory"
 """Marks what hooks tell an agent, so that it is never taken for something that was said."""
@@ -27,7 +27,7 @@ _ATTRIBUTE = r"(?:\s+[\w:.-]+\s*=\s*\\*[\"']|[^\S\n]+[\w:.-]+=(?!=))"
 _CHAT_MARK = (
     "(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT)"
 )
-_MARKUP = re.compile(
+_MARKUP = compile_on_use(
     rf"<(?:<[^<>‹›]{{0,40}}>)*(?:\s*[/\\]+\s*)?{_TAG}"  # also with tags to be taken out before it
     rf"|<\s+{_TAG}(?:\s*(?:/\s*)?>|{_ATTRIBUTE})"  # not `a < context`
     rf"|<\s*\||(?<=\w\|)>|<(?:\s*/\s*)?(?:s|bos|eos|pad|unk)\s*>"

@@ -7,13 +7,36 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 
 @cache
 def read_tables(module: str, name: str) -> dict[str, Any]:
     """Return the tables of the TOML file `name` next to a module, given by its `__file__`."""
     return tomllib.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
+
+
+def compile_on_use(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Return a pattern that is compiled when it is first used: to compile all took half of a start.
+
+    Neither `isinstance` nor the functions of `re` take it for a pattern. An error in it shows when it is used.
+    """
+    return cast("re.Pattern[str]", PatternOnUse(pattern, flags))
+
+
+class PatternOnUse:
+    """See `compile_on_use`."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._source = pattern, flags
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 any attribute of a pattern
+        """Compile the pattern, and keep its attributes, so that this method is not asked again."""
+        compiled = re.compile(*self._source)
+        for each in dir(compiled):
+            if not each.startswith("_"):
+                setattr(self, each, getattr(compiled, each))
+        return getattr(compiled, name)
 
 
 _NAMED_PART = re.compile(r"(?<!\?P)<([a-z_]+)>")
@@ -74,7 +97,7 @@ def read_rule_file(module: str, name: str = "", /, **parts: str) -> RuleFile:
         """Return a compiled pattern of the file, with the parts it names filled in."""
         while filled := _BRACED_PART.search(text):
             text = text.replace(filled[0], known[filled[1]])
-        return re.compile(text.replace("\n", ""))
+        return compile_on_use(text.replace("\n", ""))
 
     return RuleFile(
         words={

@@ -23,7 +23,7 @@ from itertools import chain, islice, pairwise
 from string import ascii_letters
 
 from mnemosyned.text.languages.tables import LANGUAGES
-from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.rule_files import compile_on_use, read_tables
 from mnemosyned.text.sentences import UNSPACED, WORD_START
 from mnemosyned.text.word_cache import WordCache, clear_on_forget
 
@@ -345,7 +345,7 @@ PHRASE_TOKENS_MAX = 12
 """Tokens of a code that are searched for. FTS5 compares each token of a phrase wherever the first
 one occurs: `0,0,0,…` in a text of zeros takes the product of their lengths."""
 
-_UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+_UNSPACED_RUN = compile_on_use(f"[{UNSPACED}]+")
 _SPACED_BYTES = bytes(range(0xE0)) + b"\xe2"
 """First bytes, in UTF-8, of letters of scripts with spaces, and of common signs."""
 _LETTER = re.compile("[^\\W_]|[\u0300-\u036f]")
@@ -569,7 +569,7 @@ EDGE_CHARS = 20
 """Distance from its ends within which a snippet is cut at a space."""
 
 
-_WORD_START = re.compile(WORD_START)
+_WORD_START = compile_on_use(WORD_START)
 
 
 @clear_on_forget

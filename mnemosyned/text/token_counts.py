@@ -9,7 +9,7 @@ from math import ceil
 from typing import Protocol
 
 from mnemosyned.text.languages.tables import count_stop_words
-from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.rule_files import compile_on_use, read_tables
 from mnemosyned.text.word_cache import WordCache
 
 CHARS_PER_TOKEN = 4
@@ -57,7 +57,7 @@ def count_weighted_chars(text: str) -> int:
     return len(text) - sum(map(len, wide)) + ceil(CHARS_PER_TOKEN * tokens)
 
 
-_WIDE = re.compile(
+_WIDE = compile_on_use(
     r"[\u3040-\u30ff]+|[\u3000-\u303f\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]"
 )
 
@@ -107,7 +107,7 @@ _TABLES = read_tables(__file__, "token_counts.toml")
 WEIGHTS: Mapping[str, float] = _TABLES["weights"]
 """Tokens per unit; `make bench-tokens` fits them to half of its texts and shows the others."""
 
-_PIECE = re.compile(
+_PIECE = compile_on_use(
     # Base64 and hexadecimal digits, tried once at the start of a run.
     r"[ ]?(?<![A-Za-z0-9+/])(?=[A-Za-z+/]*[0-9])(?=[A-Z0-9+/]*[a-z])(?=[a-z0-9+/]*[A-Z])"
     r"[A-Za-z0-9+/]{20,}={0,2}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
-from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.rule_files import compile_on_use, read_tables
 from mnemosyned.text.sentences import SENTENCE_CHARS_MAX, UNSPACED
 from mnemosyned.text.terms import COMMON_WORDS, STOP_WORDS, light_stem
 from mnemosyned.text.word_cache import WordCache
@@ -78,7 +78,7 @@ EXACT_KINDS = frozenset(PATTERNS)
 COMMONPLACE_KINDS = (TokenKind.STOP, TokenKind.COMMON)
 """Kinds of words that identify no text."""
 
-_EXACT = re.compile(
+_EXACT = compile_on_use(
     "|".join(f"(?P<{kind}>{shape})" for kind, shape in PATTERNS.items())
 )
 _EDGE = " \t\"'`“”‘’«»„()[]{}<>,.;:!?…*|·•–—。、，！？；：「」『』（）【】"
@@ -89,8 +89,8 @@ _LETTER = rf"(?:(?![\u3040-\u30ff{_HAN}])[^\W_])"
 _SPACED = rf"(?:(?![{UNSPACED}])[^\W_])"
 _CLINGING = rf"(?:(?![\u3040-\u30ff{_HAN}])[{UNSPACED}])"
 """A letter of Hangul, Thai and the like, to which a word of another script may cling."""
-_HAN_RULING = re.compile("|".join(_TABLES["han_rulings"].split()))
-_NAME = re.compile(rf"(?!.*\d)(?=.*-[^\W\d_a-zß-ÿ]){_LETTER}+(?:[-'’]{_LETTER}+)+")
+_HAN_RULING = compile_on_use("|".join(_TABLES["han_rulings"].split()))
+_NAME = compile_on_use(rf"(?!.*\d)(?=.*-[^\W\d_a-zß-ÿ]){_LETTER}+(?:[-'’]{_LETTER}+)+")
 """Names with a hyphen stay one word: `Wi-Fi`, `Baden-Baden`."""
 CODE_PARTS_MAX = 16
 """Parts that a code may have before a hyphen and a digit."""
@@ -107,7 +107,7 @@ _VALUE = (
     r"(?:円|元|時半?|时|分|日|年|名|人|泊|階|号)"
 )
 """Matches an exact value inside a run without spaces."""
-_INNER = re.compile(
+_INNER = compile_on_use(
     rf"(?P<value>{_VALUE})"
     rf"|(?P<han>(?:(?![{_PARTICLES}])[{_HAN}])+)"
     r"|[\u30a0-\u30ff]+"  # Katakana; Hiragana, which carries grammar, is skipped

@@ -98,6 +98,21 @@ def test_a_hit_names_its_reason(
     assert judge(query(question), *texts, cosine=cosine)[1] == why
 
 
+def test_the_reason_of_an_episode_names_the_words_of_all_its_lines() -> None:
+    asked = query("which aquarium did we visit")
+    lines = [
+        Match(1, 1.0, "s", content="a huge aquarium"),
+        Match(2, 1.0, "s", content="East Lake"),
+    ]
+    found = SearchCandidates(lines, nearness=Nearness({1: 0.1, 2: 0.7}))
+
+    _, why = ResultJudge(asked, found).judge(
+        RankedResult(1.0, episode=9, lines=((1, 1.0), (2, 0.9))), ""
+    )
+
+    assert why == "words: aquarium; meaning"
+
+
 def test_a_neighbor_of_a_hit_names_that_as_its_reason() -> None:
     heating = query("boiler")
 

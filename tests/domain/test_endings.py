@@ -264,7 +264,7 @@ def test_most_texts_are_told_apart_from_endings_without_a_comparison(text: str) 
 
 @each_case("rules", RULES)
 def test_no_pattern_can_match_in_endless_ways(rules: LanguageRules) -> None:
-    for name in rules.patterns.texts:
+    for name in rules.patterns:
         assert not is_ambiguous(rules.patterns[name]), name
 
 

@@ -18,12 +18,13 @@ from pathlib import Path
 
 # Python shows the parts of a pattern nowhere else.
 from re import _constants as codes, _parser as parser  # type: ignore[attr-defined]
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from support.cases import each_case
 
 import mnemosyned
+from mnemosyned.text.rule_files import PatternOnUse
 
 LONG = 10
 """Repetitions that may be so many or more count as endless."""
@@ -101,8 +102,8 @@ def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
 
 
 def kept(name: str, value: object) -> Iterator[tuple[str, re.Pattern[str]]]:
-    if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
-        yield name, value
+    if isinstance(value, re.Pattern | PatternOnUse) and isinstance(value.pattern, str):
+        yield name, cast("re.Pattern[str]", value)
     elif isinstance(value, dict):
         yield from kept(name, [*value, *value.values()])
     elif isinstance(value, list | tuple | set | frozenset):

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from mnemosyned.conversation.learnings.rules import load_shared_pattern
 from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.text.endings.statements import find_ending
-from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.rule_files import compile_on_use, read_tables
 from mnemosyned.text.sentences import contains_statement
 from mnemosyned.text.terms import FUNCTION_WORDS, Terms, parse_terms
 from mnemosyned.text.word_cache import clear_on_forget
@@ -104,15 +104,16 @@ def _parse_subject(text: str) -> frozenset[str]:
 
 _TABLES = read_tables(__file__, "conflicts.toml")
 CHOICES = [
-    [re.compile(words) for words in alternatives] for alternatives in _TABLES["choices"]
+    [compile_on_use(words) for words in alternatives]
+    for alternatives in _TABLES["choices"]
 ]
 """Groups of alternatives; only one of a group can apply at a time."""
-_ANY_CHOICE = re.compile("|".join(chain.from_iterable(_TABLES["choices"])))
+_ANY_CHOICE = compile_on_use("|".join(chain.from_iterable(_TABLES["choices"])))
 CHOICES_OF_A_SUBJECT = frozenset({6, 7, 8, 9})
 """Groups that need the same subject to conflict: a long answer does not rule out a short walk."""
 
 _INSTEAD, _NOT, _SLOT, _CUES = (
-    re.compile(_TABLES[name].replace("\n", ""))
+    compile_on_use(_TABLES[name].replace("\n", ""))
     for name in ("instead", "not", "slot", "cues")
 )
 _ELIDED = re.compile(r"\b[cdjlmnst]'(?=\w{2})")

@@ -16,7 +16,7 @@ from math import exp, log
 
 from mnemosyned.conversation.learnings.comparison import remove_cues
 from mnemosyned.memory.values import Learning, LearningKind, LearningScope
-from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.rule_files import compile_on_use, read_tables
 from mnemosyned.text.terms import gram_text
 from mnemosyned.text.tokens import find_keywords
 from mnemosyned.text.word_cache import clear_on_forget
@@ -33,7 +33,7 @@ def _compile_words(words: str) -> re.Pattern[str]:
     alternatives = re.split(r"(?<!\\)\s+", joined.strip())
     unspaced = [word for word in alternatives if re.match(r"[\u3040-\ud7a3]", word)]
     spaced = [word for word in alternatives if word not in unspaced]
-    return re.compile("|".join([rf"\b(?:{'|'.join(spaced)})\b", *unspaced]))
+    return compile_on_use("|".join([rf"\b(?:{'|'.join(spaced)})\b", *unspaced]))
 
 
 _FIELDS = {
@@ -212,7 +212,7 @@ class _MessageTerms:
 _SCOPE_TABLES = read_tables(__file__, "scopes.toml")
 _OTHERS = _compile_words(_SCOPE_TABLES["others"])
 _SCOPES = {
-    name: re.compile(_SCOPE_TABLES[name].replace("\n", ""))
+    name: compile_on_use(_SCOPE_TABLES[name].replace("\n", ""))
     for name in ("everywhere", "project", "to_user")
 }
 

@@ -18,7 +18,7 @@ from operator import eq
 from typing import Any, Protocol
 
 from mnemosyned.text.languages.tables import COUNTS, LANGUAGES, MONTHS, WEEKDAYS
-from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.rule_files import compile_on_use, read_tables
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.terms import STOP_WORDS, fold_case, irregular_forms, stem
 from mnemosyned.text.word_cache import clear_on_forget
@@ -53,20 +53,6 @@ def sentence_at(text: str, place: int) -> str:
     return "".join(list_sentences(text)[place : place + 1])
 
 
-class LazyPatterns(dict[str, re.Pattern[str]]):
-    """Patterns by name, each compiled when it is first used: few programs meet ten languages."""
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        super().__init__()
-        self.texts = texts
-        """The patterns as texts."""
-
-    def __missing__(self, name: str) -> re.Pattern[str]:
-        """Compile and keep the pattern of a name."""
-        pattern = self[name] = re.compile(self.texts[name])
-        return pattern
-
-
 class LanguageRules:
     """The patterns and words of one language, by their names in the file."""
 
@@ -75,10 +61,10 @@ class LanguageRules:
         self.code = code
         texts = {name: text for name, text in table.items() if name != "empty"}
         hints = "|".join(f"(?:{texts[name]})" for name in CUES)
-        self.patterns = LazyPatterns(
-            {name: rf"(?<![\w-])(?:{text}){_WORD_ENDS}" for name, text in texts.items()}
-            | {"hint": rf"(?<!\w)(?:{hints})"}
-        )
+        self.patterns = {
+            name: compile_on_use(rf"(?<![\w-])(?:{text}){_WORD_ENDS}")
+            for name, text in texts.items()
+        } | {"hint": compile_on_use(rf"(?<!\w)(?:{hints})")}
         language = next(each for each in LANGUAGES if each.code == code)
         words = f"{table['empty']} {language.stop_words} {language.question_stop_words}"
         self.empty = frozenset(fold_case(words).split())
@@ -105,17 +91,16 @@ _WEEKDAYS = frozenset(map(fold_case, (*WEEKDAYS, *_SHARED["weekdays"].split())))
 _MONTHS = frozenset(map(fold_case, MONTHS))
 _MONTH = f"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
 _NAMES = ("naming", "renaming")
-_PATTERNS = LazyPatterns(
-    {
-        name: rf"(?<!\w)(?:{_SHARED[name]})(?!\w)"
-        for name in (*_NAMES, "moving", "residing", "duty", "upgrading")
-    }
-    | {
-        "day": rf"(?<![\w.:,])(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º)? (?:of |de |di )?{_MONTH}"
+_PATTERNS = {
+    name: compile_on_use(rf"(?<!\w)(?:{_SHARED[name]})(?!\w)")
+    for name in (*_NAMES, "moving", "residing", "duty", "upgrading")
+} | {
+    "day": compile_on_use(
+        rf"(?<![\w.:,])(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º)? (?:of |de |di )?{_MONTH}"
         rf"|{_MONTH} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?|\d{{1,2}}(?:st|nd|rd|th)(?! \w))"
         r"(?![\w:%]|[.,]\d)"
-    }
-)
+    )
+}
 """Patterns of all languages, in lower case: what names a thing, what gives it another name, and a `day` of a
 month, such as "9 may", "may 9th", "on the 9th.", "1. juni" or "3 de marzo"."""
 _COUNTS = frozenset(fold_case(_SHARED["numbers"]).split()) | frozenset(
@@ -129,7 +114,7 @@ _HOLDING = STANDING | _DATED
 _PLURAL = frozenset(map(fold_case, _SHARED["plural"].split()))
 """Verbs of several things, which may be in several places."""
 _UNITS: Mapping[str, re.Pattern[str]] = {
-    name: re.compile(fold_case(units)) for name, units in _SHARED["units"].items()
+    name: compile_on_use(fold_case(units)) for name, units in _SHARED["units"].items()
 }
 
 

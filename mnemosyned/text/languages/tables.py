@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.rule_files import compile_on_use, read_tables
 
 UNITS = ("second", "minute", "hour", "day", "week", "month", "year")
 """Units of time, by which a grammar names them."""
@@ -212,7 +212,7 @@ _SCRIPTS: tuple[tuple[str, str], ...] = (
     ("kana", "\u3040-\u30ff"),
     ("han", "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"),
 )
-_RUNS = {name: re.compile(f"[{ranges}]") for name, ranges in _SCRIPTS}
+_RUNS = {name: compile_on_use(f"[{ranges}]") for name, ranges in _SCRIPTS}
 
 _LANGUAGES_OF_WORD: dict[str, list[str]] = {}
 for _language in LANGUAGES:

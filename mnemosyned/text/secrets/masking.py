@@ -21,14 +21,19 @@ from operator import attrgetter
 from typing import Any
 
 from mnemosyned.text.details import SECRET_KINDS, Detail, DetailKind, Secret
-from mnemosyned.text.rule_files import fill_parts, read_patterns, read_tables
+from mnemosyned.text.rule_files import (
+    compile_on_use,
+    fill_parts,
+    read_patterns,
+    read_tables,
+)
 from mnemosyned.text.secrets.prose import find_by_name
 from mnemosyned.text.terms import without_unspaced
 
 _TABLES = read_tables(__file__, "formats.toml")
 TOKEN_HINTS: dict[str, list[str]] = _TABLES["token_hints"]
 """Strings of which every text with a token has one, by a string that they share."""
-_TOKENS = re.compile(
+_TOKENS = compile_on_use(
     "|".join(
         pattern if "(?P<" in pattern else f"(?P<{kind}>{pattern})"
         for kind, pattern in _TABLES["tokens"].items()
@@ -36,13 +41,13 @@ _TOKENS = re.compile(
 )
 _PATTERNS = read_patterns(__file__, "formats.toml")
 _BASIC, _SIGNED, _COOKIE, _PAIR, _DIGITS, _NUMBERS = (
-    re.compile(_PATTERNS[name])
+    compile_on_use(_PATTERNS[name])
     for name in ("basic", "signed", "cookies", "cookie", "digits", "numbers")
 )
-_COOKIE_NAMES = re.compile(_PATTERNS["cookie_names"], re.IGNORECASE)
-_PGPASS = re.compile(_PATTERNS["pgpass"], re.MULTILINE)
+_COOKIE_NAMES = compile_on_use(_PATTERNS["cookie_names"], re.IGNORECASE)
+_PGPASS = compile_on_use(_PATTERNS["pgpass"], re.MULTILINE)
 _COMMANDS = {
-    hint: re.compile(fill_parts(pattern.replace("\n", ""), _PATTERNS))
+    hint: compile_on_use(fill_parts(pattern.replace("\n", ""), _PATTERNS))
     for hint, pattern in _TABLES["commands"].items()
 }
 """Commands that take a password as an argument, by a word of the text that hints at them."""

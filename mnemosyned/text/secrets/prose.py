@@ -16,7 +16,7 @@ from math import log2
 from typing import NamedTuple
 
 from mnemosyned.text.details import DetailKind, Secret
-from mnemosyned.text.rule_files import read_patterns, read_tables
+from mnemosyned.text.rule_files import compile_on_use, read_patterns, read_tables
 from mnemosyned.text.sentences import UNSPACED, WORD_END, end_words_at_unspaced
 from mnemosyned.text.terms import has_unspaced_script
 
@@ -112,7 +112,7 @@ _ROMANCE = (
     "mot de passe", "mdp", "contrase", "senha", "phrase", "frase", "cl", "parola",
 )  # fmt: skip
 """Names that a noun or adjective may follow: "mot de passe NETFLIX"."""
-_COLON = re.compile(
+_COLON = compile_on_use(
     r"[\"'`”»)\]]{0,2}\s{0,3}(?::=|=>|->|[:=：＝→]|(?:は|是|为|為|가|는|은)(?=[!-~「『“]))"
     r"\s{0,3}"
 )
@@ -277,17 +277,17 @@ _UNIT = "年月日号號時时分秒桁位個个回次件人円元년월일시�
 
 _PATTERNS = read_patterns(__file__, "values.toml", unspaced=UNSPACED, word_end=WORD_END)
 _NEXT, _WORDS, _NAMED, _BEARER, _KEY, _NEXT_CODE, _SEED, _AFTER_SLASH = (
-    re.compile(_PATTERNS[name])
+    compile_on_use(_PATTERNS[name])
     for name in "next words named bearer key next_code seed after_slash".split()
 )
-_UNLIKELY = re.compile(_PATTERNS["unlikely"], re.DOTALL)
+_UNLIKELY = compile_on_use(_PATTERNS["unlikely"], re.DOTALL)
 _CODE, _GROUPS, _LOGIN_CODE = (
     # A code does not go on as a word, or with a unit such as `年`.
-    re.compile(end_words_at_unspaced(pattern, end=f"{WORD_END}(?![{_UNIT}])"))
+    compile_on_use(end_words_at_unspaced(pattern, end=f"{WORD_END}(?![{_UNIT}])"))
     for pattern in map(_PATTERNS.__getitem__, ("code", "groups", "login_code"))
 )
-_RUN = re.compile(rf"\S{{1,{JUDGED_CHARS}}}")
-_REST = re.compile(rf"\S{{0,{VALUE_CHARS_MAX}}}")
+_RUN = compile_on_use(rf"\S{{1,{JUDGED_CHARS}}}")
+_REST = compile_on_use(rf"\S{{0,{VALUE_CHARS_MAX}}}")
 _DIGIT = re.compile(r"\d")
 _LETTER = re.compile(r"[^\W\d_]")
 _SPLIT = re.compile(r"[_.:/=-]+")
