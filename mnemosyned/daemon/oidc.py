@@ -42,6 +42,7 @@ LATEST = 253_402_300_799
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 EVERYBODY = "*"
 """The group that each user is in."""
+NO_KEYS = "it publishes no key for RS256 or ES256 that has an id (kid)"
 AWAY = "the identity provider cannot be asked for its keys now; try again in a moment"
 
 log = logger()
@@ -109,6 +110,8 @@ class ProviderKeys:
                 uri = str(found["jwks_uri"])
             self._keys = _read_keys(self._fetch(uri)["keys"])
             self._fetched = now
+            if not self._keys:
+                log.warning("provider_keys_missing", reason=NO_KEYS)
         except (OSError, HTTPException, ValueError, LookupError, TypeError) as error:
             if isinstance(error, HTTPError):
                 error.close()
@@ -119,10 +122,15 @@ class ProviderKeys:
     def _fetch(self, url: str) -> Any:  # noqa: ANN401 any JSON
         """Return the JSON at a URL of the provider. Raises `OSError` and `ValueError`."""
         check_provider_url(url)
+        ends = self._now() + FETCH_S
+        body = b""
         with self._opener.open(url, timeout=FETCH_S) as response:
-            body = response.read(BYTES_MAX + 1)
-        if len(body) > BYTES_MAX:
-            raise ValueError("the answer is too long")
+            while chunk := response.read1(BYTES_MAX):
+                body += chunk
+                if len(body) > BYTES_MAX:
+                    raise ValueError("the answer is too long")
+                if self._now() > ends:
+                    raise TimeoutError("the answer takes too long")
         return msgspec.json.decode(body)
 
 
@@ -173,18 +181,28 @@ class ProviderTokens:
     def holder(self, token: str) -> TokenHolder | None:
         """Return the owner and scopes of a token, or None. Raises `DaemonBusy`, `StorageFailed`."""
         claims = self._verify(token) if len(token) <= TOKEN_CHARS_MAX else None
-        name = (claims or {}).get(self._config.owner_claim)
-        if claims is None or not isinstance(name, str):
+        if claims is None:
             return None
+        claim = self._config.owner_claim
+        name = claims.get(claim)
         verified = claims.get("email_verified")  # some providers send it as a text
-        if self._config.owner_claim == "email":
-            if verified not in (True, "true"):
-                return None
-        elif name == claims.get("email") and verified in (False, "false"):
-            return None
         scopes = self._scopes_of(claims.get(self._config.groups_claim))
         expires_at = datetime.fromtimestamp(min(int(claims["exp"]), LATEST), UTC)
-        return self._find_holder(name, "oidc", scopes, expires_at) if scopes else None
+        holder = None
+        if not isinstance(name, str):
+            reason = f"it has no text in the claim {claim} (oidc.owner_claim)"
+        elif (claim == "email" and verified not in (True, "true")) or (
+            name == claims.get("email") and verified in (False, "false")
+        ):
+            reason = "its email_verified is not true"
+        elif not scopes:
+            reason = "oidc.scopes gives its groups no scope (oidc.groups_claim)"
+        else:
+            holder = self._find_holder(name, "oidc", scopes, expires_at)
+            reason = f"the claim {claim} names no owner who may log in"
+        if holder is None:
+            log.info("provider_token_rejected", reason=reason)
+        return holder
 
     def _verify(self, token: str) -> dict[str, Any] | None:
         """Return the claims of a token whose signature, issuer, audience and times are right."""
@@ -202,6 +220,11 @@ class ProviderTokens:
                 leeway=LEEWAY_S,
                 options={"require": ["exp", "iss", "aud"]},
             )
+        except jwt.InvalidTokenError as error:
+            # Without a valid signature, anybody could fill the log.
+            if not isinstance(error, (jwt.DecodeError, jwt.InvalidAlgorithmError)):
+                log.info("provider_token_rejected", reason=str(error))
+            return None
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
             return None
         return claims

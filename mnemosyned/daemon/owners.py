@@ -225,6 +225,14 @@ SECRET_HEADER = "mnemosyne-proxy-secret"  # noqa: S105 a name
 SECRET_CHARS_MIN = 32
 UNKNOWN_MAX = 1_000
 """Of those that are none: they take no place from tokens, however many are tried."""
+REFUSED = "this token is unknown, has expired or was revoked; ask who runs the server for another"
+REFUSED_PROVIDED = (
+    "this token of the identity provider has expired or is not accepted; get another, "
+    "or ask who runs the server: its log gives the reason"
+)
+REFUSED_PROXIED = (
+    "the proxy names a user who may not log in here; ask who runs the server"
+)
 
 
 class _CachedHolder(NamedTuple):
@@ -245,9 +253,14 @@ class TokenCache:
         owners: PostgresOwners,
         *,
         find: Callable[[str], TokenHolder | None] | None = None,
+        refusal: str = REFUSED,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Find holders by `find`, by default among `owners`; `now` is the monotonic clock."""
+        """Find holders by `find`, by default among `owners`; `now` is the monotonic clock.
+
+        `refusal` tells the sender of an unknown token what to do.
+        """
+        self.refusal = refusal
         self.owners = owners
         self._find = find or owners.holder
         self._now = now
@@ -290,7 +303,7 @@ class ProxyNames:
         self._header = header.lower()
         self._owners = owners
         self._secret: bytes | None = None
-        self.cache = TokenCache(owners, find=self.holder)
+        self.cache = TokenCache(owners, find=self.holder, refusal=REFUSED_PROXIED)
         if not file:
             return
         try:
@@ -321,7 +334,6 @@ Table = Mapping[str, Resource]
 TABLES_MAX = 64
 """Tables of one memory, by the scopes and groups of tokens."""
 UNVERIFIED = "whose token or code this is cannot be looked up in the database now; try again in a moment"
-REFUSED = "this token is none, has expired or was revoked; ask who runs the server for another"
 
 
 @contextmanager
@@ -460,7 +472,7 @@ class OwnerResources:
         with _hiding_the_database():
             holder = cache.holder(given) if cache else None
         if holder is None:
-            reason = REFUSED if given else protocol.OWNER_ADVICE
+            reason = cache.refusal if cache and given else protocol.OWNER_ADVICE
             raise protocol.token_refusal(reason, given=bool(given))
         return holder
 
@@ -586,7 +598,11 @@ def resources_of_owners(owners: OwnerMemories, memory: OpenMemory) -> OwnerResou
         owners.owners.on_change = memory.shared.audit.note_change
     return OwnerResources(
         tokens=TokenCache(owners.owners),
-        provided=TokenCache(owners.owners, find=provider.holder) if provider else None,
+        provided=TokenCache(
+            owners.owners, find=provider.holder, refusal=REFUSED_PROVIDED
+        )
+        if provider
+        else None,
         proxy=proxy,
         memory_of=lambda owner: memory if owner == LOCAL_OWNER else owners.get(owner),
         limits=owners.limits,

@@ -38,7 +38,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from postgres.daemons import Serve
 
-from mnemosyned.daemon.oidc import KEYS_MAX_S, KEYS_S, REFRESH_S, ProviderTokens
+from mnemosyned.daemon.oidc import (
+    FETCH_S,
+    KEYS_MAX_S,
+    KEYS_S,
+    REFRESH_S,
+    ProviderTokens,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -64,6 +70,8 @@ class IdentityProvider:
         self.answers = threading.Event()
         """Whether it answers; until then, who asks waits."""
         self.answers.set()
+        self.pause: Callable[[], None] = lambda: None
+        """Called between the first byte of an answer and the rest."""
 
     def jwks(self) -> list[dict[str, Any]]:
         """The public keys that are published."""
@@ -134,7 +142,9 @@ def providing() -> Iterator[IdentityProvider]:
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(body[:1])
+            served.pause()
+            self.wfile.write(body[1:])
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
@@ -166,6 +176,7 @@ def provider(shared_provider: IdentityProvider) -> IdentityProvider:
     """The provider as it was first, which nobody has asked."""
     shared_provider.published = ["rsa", "ec"]
     shared_provider.is_away = False
+    shared_provider.pause = lambda: None
     shared_provider.asked.clear()
     shared_provider.discovery["issuer"] = shared_provider.issuer
     return shared_provider
@@ -380,6 +391,59 @@ def test_a_hanging_provider_delays_one(provider: IdentityProvider) -> None:
         assert waiting.result()
 
 
+def test_a_slow_answer_of_the_provider_is_given_up(provider: IdentityProvider) -> None:
+    clock = FakeTime()
+
+    def pass_seconds() -> None:
+        clock.now += FETCH_S + 1
+
+    provider.pause = pass_seconds
+    with pytest.raises(DaemonBusy):
+        tokens(provider, now=clock).holder(provider.token())
+
+
+@pytest.mark.parametrize(
+    ("settings", "claims", "reason"),
+    [
+        ({}, {"aud": "payroll"}, "Audience"),
+        ({}, {"iss": "https://evil.example"}, "issuer"),
+        ({}, {"exp": NOW - HOUR}, "expired"),
+        ({}, {"exp": None}, '"exp"'),
+        ({}, {"preferred_username": None}, "preferred_username"),
+        ({}, {"preferred_username": "nobody"}, "names no owner"),
+        ({"owner_claim": "email"}, {"email": "anna"}, "email_verified"),
+        ({"scopes": {"writers": ["write"]}}, {"groups": []}, "oidc.scopes"),
+    ],
+)
+def test_the_log_says_why_a_signed_token_is_rejected(
+    provider: IdentityProvider,
+    caplog: pytest.LogCaptureFixture,
+    settings: dict[str, Any],
+    claims: dict[str, Any],
+    reason: str,
+) -> None:
+    caplog.set_level("INFO")
+    known = tokens(provider, **settings)
+
+    assert known.holder(provider.token(**claims)) is None
+
+    assert known.holder(changed_in_the_middle(provider)) is None
+    (line,) = caplog.records
+    assert line.msg == "provider_token_rejected"
+    assert reason in vars(line)["reason"]
+
+
+def test_the_log_tells_of_a_provider_without_usable_keys(
+    provider: IdentityProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider.published = []
+
+    assert tokens(provider).holder(provider.token()) is None
+
+    (line,) = caplog.records
+    assert "publishes no key" in vars(line)["reason"]
+
+
 def test_another_issuers_discovery_is_refused(provider: IdentityProvider) -> None:
     provider.discovery["issuer"] = "https://evil.example"
 
@@ -528,6 +592,10 @@ def test_a_proxy_names_its_user(
         assert ask("bert", provider.token()) == 200
         for name in ("nobody", "local", "", "anna, bert", "anna' OR '1'='1", None):
             assert ask(name) == 401
+        _, _, refused = service.ask(
+            "/v1/status", headers={"X-Forwarded-User": "nobody"} | proof
+        )
+        assert "the proxy names" in refused["error"]["message"]
         if has_secret:
             assert ask("anna", proof={}) == 401
             assert ask("anna", proof={"Mnemosyne-Proxy-Secret": SECRET[1:]}) == 401
