@@ -169,6 +169,16 @@ def test_the_handlers_of_a_dropped_memory_do_not_keep_it(service: Service) -> No
     assert kept() is None
 
 
+@each_case("path", ["/health", "/readyz"])
+def test_a_probe_by_another_method_is_told_the_methods(
+    filled: Service, path: str
+) -> None:
+    response = filled.ask(filled.token(Scope.READ), path, {})
+
+    assert response.status == 405
+    assert ("Allow", "GET, HEAD, OPTIONS") in response.headers
+
+
 @each_case("verb", PREVIEWS)
 @each_case("scopes", [(Scope.WRITE,), (Scope.FORGET,), (Scope.READ,)])
 def test_a_preview_needs_the_scope_of_its_verb_and_read(

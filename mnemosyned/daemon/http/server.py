@@ -565,10 +565,8 @@ def make_handler(
     `tcp_resources`, if given, returns the resources for a request over TCP.
     """
     health = Resource(lambda _: HEALTHY)  # asked by other methods than GET alone
-    table = {
-        **dict.fromkeys((*HEALTH_PATHS, *metrics.PROBE_PATHS), health),
-        **resources,
-    }
+    probes = dict.fromkeys((*HEALTH_PATHS, *metrics.PROBE_PATHS), health)
+    table = {**probes, **resources}
     labels = {path: path.removeprefix(VERB_PREFIX) for path in table}
 
     def answer(request: HttpRequest) -> Response:
@@ -576,7 +574,7 @@ def make_handler(
         started = time.monotonic()
         try:
             found: Mapping[str, Resource] = table
-            if tcp_resources and not request.local:
+            if tcp_resources and not request.local and request.path not in probes:
                 found = tcp_resources(request)
             elif (owner := named_owner(request.headers)) not in (None, LOCAL_NAME):
                 raise unknown_owner(str(owner))  # noqa: TRY301 it is answered below
