@@ -41,6 +41,12 @@ def standard_directory(systemd: str, xdg: str, default: str) -> str:
     return os.path.join(base, "mnemosyned") if base else ""  # noqa: PTH118
 
 
+def make_private_folder(path: str) -> None:
+    """Make a folder, and the one above it if missing, for their user alone. Raises `OSError`."""
+    for folder in (os.path.dirname(path), path):  # noqa: PTH120 a mode is that of one folder
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+
+
 URL_VARIABLE = "MNEMOSYNE_URL"
 TOKEN_VARIABLE = "MNEMOSYNE_TOKEN"  # noqa: S105 a name
 TOKEN_FILE_VARIABLE = "MNEMOSYNE_TOKEN_FILE"  # noqa: S105 a name

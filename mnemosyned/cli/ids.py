@@ -21,6 +21,7 @@ from mnemosyned.cli.output.terminal import count_of, cut_text
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound
 from mnemosyned.paths import replacing_file, state_dir
+from mnemosyned.socket_path import make_private_folder
 from mnemosyned.verbs.request import TEXT_MAX
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def save_list(ids: Sequence[str]) -> None:
     file = _list_file()
     ids = ["" if "\n" in id else id for id in ids]
     with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(str(file.parent))
         oldest = time.time() - LIST_AGE_MAX_S
         for other in file.parent.iterdir():
             with suppress(OSError):

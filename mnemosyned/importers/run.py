@@ -45,6 +45,7 @@ from mnemosyned.importers.reading import (
 from mnemosyned.memory.exchange import ExportedMemory, RestoreReport
 from mnemosyned.memory.values import Learning
 from mnemosyned.paths import state_dir
+from mnemosyned.socket_path import make_private_folder
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.exchange import FOOTER, parse_line_kind, parse_record
 from mnemosyned.verbs.facade import Caller
@@ -288,7 +289,7 @@ class ImportJournal:
         """
         folder = state_dir() / "imports"
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(str(folder))
             oldest = time.time() - KEPT_S
             for path in folder.glob("*.jsonl"):
                 if path.stat().st_mtime < oldest:

@@ -26,6 +26,7 @@ from urllib.request import HTTPRedirectHandler, Request
 
 from mnemosyned.errors import FetchFailed, InvalidRequest
 from mnemosyned.paths import models_dir, require_usable_path
+from mnemosyned.socket_path import make_private_folder
 
 MAGIC = b"GGUF"
 CHUNK_BYTES = 1 << 18
@@ -61,7 +62,7 @@ def download(
     TLS.
     """
     check_url(request.url)
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(str(target.parent))
     part = target.with_name(f"{target.name}.part")
     with part.open("a+b") as file:
         try:

@@ -145,6 +145,17 @@ def test_a_call_is_flushed_and_a_full_spool_takes_no_more(
     assert spool.list_waiting(str(place)) == ["c-1"]
 
 
+def test_the_folder_above_the_spool_is_closed_to_others_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+
+    spool.put(spool.folder(), "call", b"{}")
+
+    for folder in (tmp_path / "state", tmp_path / "state" / "spool"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_call_written_again_while_it_is_handed_in_waits(place: Path) -> None:
     assert spool.put(str(place), "c-1", b"call")
     os.utime(place / "c-1", (time.time() - 1, time.time() - 1))

@@ -14,7 +14,7 @@ import stat
 import time
 
 from mnemosyned.client.http import LIMITED
-from mnemosyned.socket_path import standard_directory
+from mnemosyned.socket_path import make_private_folder, standard_directory
 
 TYPE_CHECKING = False
 
@@ -82,7 +82,7 @@ def touch(place: str, mark: str) -> bool:
     """Save the present time as that of an empty file `mark` in a spool; return True if it worked."""
     path = os.path.join(place, mark)
     try:
-        os.makedirs(place, mode=0o700, exist_ok=True)
+        make_private_folder(place)
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         os.utime(path)
     except OSError:
@@ -95,7 +95,7 @@ def put(place: str, name: str, content: bytes) -> int:
 
     Raises `OSError`.
     """
-    os.makedirs(place, mode=0o700, exist_ok=True)
+    make_private_folder(place)
     sizes = dict.fromkeys(_list_waiting_names(place), 0)
     sizes.pop(name, None)
     for each in sizes:

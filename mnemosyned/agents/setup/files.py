@@ -15,6 +15,7 @@ import msgspec
 
 from mnemosyned.errors import ConfigInvalid
 from mnemosyned.paths import replacing_file
+from mnemosyned.socket_path import make_private_folder
 
 FILE_BYTES_MAX = 64 << 20
 
@@ -157,7 +158,7 @@ class SetupJournal:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the lock in the block, over edits just read; delete an empty journal after it."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(str(self._folder))
         with (self._folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self.edits = self._read_edits()
