@@ -18,7 +18,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice, pairwise
 from string import ascii_letters
 
@@ -589,10 +589,9 @@ def _compile_beginnings_pattern(terms: Terms) -> re.Pattern[str] | None:
 
 
 def _find_beginnings(
-    pattern: re.Pattern[str], low: str, *, at_starts: bool
+    pattern: re.Pattern[str], low: str, at: int = 0, *, at_starts: bool
 ) -> Iterator[re.Match[str]]:
-    """Yield the matches in a text in lower case; with `at_starts`, only those where a word starts."""
-    at = 0
+    """Yield the matches in a text in lower case, from `at` on; with `at_starts`, only starts of words."""
     while match := pattern.search(low, at):
         is_found = not at_starts or _WORD_START.match(low, match.start())
         at = match.end() if is_found else match.start() + 1
@@ -634,12 +633,19 @@ def _find_best_start(content: str, terms: Terms, width: int) -> int:
     if pattern is None:
         return 0
     low = content.replace("İ", "I").lower()  # this letter alone would become two
-    matches = [
-        (match.start(), match[0])
-        for match in islice(
-            _find_beginnings(pattern, low, at_starts=not terms.grams), MATCHES_MAX
-        )
-    ]
+    find = partial(_find_beginnings, low=low, at_starts=not terms.grams)
+    first = list(islice(find(pattern), MATCHES_MAX))
+    if len(first) == MATCHES_MAX:  # of words that are frequent here; others say more
+        known = {match[0] for match in first}
+        words = [
+            word for word in terms.words if match_prefix(word).lower() not in known
+        ]
+        grams = [gram for gram in terms.grams if gram.lower() not in known]
+        others = _compile_beginnings_pattern(Terms((*words,), (*grams,)))
+        if other := next(find(others), None) if others else None:
+            at = max(0, other.start() - width // 2)
+            first += islice(find(pattern, at=at), MATCHES_MAX)
+    matches = sorted({(match.start(), match[0]) for match in first})
     begin = 0
     most = -1
     for index, (start, _) in enumerate(matches):

@@ -109,6 +109,7 @@ SERVER = "bananas " * 60 + "サーバーはnginxです" + " and so on" * 60
     *((LISBON, word, "moved to Lisbon") for word in ("moved", "moving", "moves", "move")),
     (SERVER, "nginx", "nginx"),
     (SERVER, "nginx nana", "nginx"),
+    ("a bike and " * 250 + BIKE, "stolen bike", "stolen bike"),
 ])  # fmt: skip
 def test_a_snippet_shows_the_place_that_matches(
     text: str, question: str, shown: str
