@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -312,6 +313,7 @@ def test_a_model_is_pulled_verified_used_and_removed(
     changed, difference = run("verify", "tiny")
     _, used = run("use", "tiny")
     _, listed_in_use = run("list")
+    _, as_json = run("list", "--json")
     with pytest.raises(InvalidRequest, match="in use"):
         run("remove", "tiny", "--yes")
     run("use", "none")
@@ -321,8 +323,13 @@ def test_a_model_is_pulled_verified_used_and_removed(
     assert "tiny.gguf" in listed
     assert (whole, changed) == (0, 1)
     assert "instead of" in difference
-    assert str(shelf.folder / "tiny.gguf") in used
+    model = str(shelf.folder / "tiny.gguf")
+    assert model in used
     assert "in use" in listed_in_use
+    assert json.loads(as_json) == {
+        "models": [{"path": model, "bytes": len(CONTENT), "complete": True}],
+        "in_use": model,
+    }
     assert not list(shelf.folder.iterdir())
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from mnemosyned.cli.output.terminal import ask_or_exit, say
+from mnemosyned.cli.options import json_option, prints_json
+from mnemosyned.cli.output.terminal import ask_or_exit, say, say_json
 from mnemosyned.cli.settings_file import write_settings
 from mnemosyned.config.loading import config_file, load_config
 from mnemosyned.config.settings import NO_MODEL
@@ -32,11 +33,19 @@ def model() -> None:
 
 
 @model.command("list")
+@json_option()
 def list_models() -> None:
     """List the models on this machine, and the models that can be fetched by a short name."""
     shelf = ModelStore()
     used = _model_in_use()
     here = {kept.path.absolute(): kept for kept in shelf}
+    if prints_json():
+        models = [
+            {"path": str(path), "bytes": kept.size, "complete": kept.complete}
+            for path, kept in here.items()
+        ]
+        say_json({"models": models, "in_use": used and str(used)})
+        return
     for path, kept in here.items():
         mark = "in use" if path == used else ""
         if not kept.complete:
