@@ -13,7 +13,7 @@ import msgspec
 
 from mnemosyned.cli import arguments
 from mnemosyned.cli.calls import PROBE_TIMEOUT_S, call_daemon, connect_to_daemon
-from mnemosyned.cli.ids import ids_with_prefix, is_marked, with_whole_ids
+from mnemosyned.cli.ids import id_fields, ids_with_prefix, is_marked, with_whole_ids
 from mnemosyned.cli.options import EXIT_NOTHING, AnswerCommand
 from mnemosyned.cli.output import terminal
 from mnemosyned.cli.output.show import page_output, render, renderer_of, show
@@ -169,7 +169,10 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
             if request.is_preview and not given.get("after"):
                 result = join_preview_pages(client, request, result)
         show(result)
-        return EXIT_NOTHING if renderer_of(type(result)).is_nothing(result) else 0
+        has_id = any(typed.get(field) for field in id_fields(verb.verb_name()))
+        is_unknown = has_id and not getattr(result, "rows", result)  # of a list, by id
+        is_nothing = renderer_of(type(result)).is_nothing(result)
+        return EXIT_NOTHING if is_unknown or is_nothing else 0
 
     return AnswerCommand(
         name,

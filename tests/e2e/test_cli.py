@@ -295,6 +295,8 @@ def test_a_failure_of_the_daemon_is_six(tmp_path: Path) -> None:
     [
         (["recall", "tea"], 0, ""),
         (["recall", "zeppelin"], 1, "nothing found\n"),
+        (["learnings", "--id", "nobody"], 1, "no learning matches\n"),
+        (["log", "--cycle", "nobody"], 1, "no entries: "),
         (["recall"], 2, "mnem: "),
         (["dream"], 2, "mnem: "),
         (["archive"], 2, "Usage: mnem archive "),
