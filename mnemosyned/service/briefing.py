@@ -37,7 +37,7 @@ from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.text.tokens import find_keywords
 from mnemosyned.verbs import conversation
-from mnemosyned.verbs.request import instant
+from mnemosyned.verbs.request import read_span
 
 BRIEFING_CHARS_MAX = 3_000
 PINNED_CHARS_MAX = 800
@@ -252,8 +252,7 @@ class BriefingService:
         chosen = ledger.InjectionFilter(
             session=request.session,
             project=request.project,
-            since=instant(request.since),
-            until=instant(request.until),
+            **read_span(request.since, request.until),
             outcome=request.outcome,
             after=after,
         )

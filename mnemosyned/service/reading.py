@@ -52,7 +52,7 @@ from mnemosyned.text.terms import Terms, cut_snippet, parse_content_terms, parse
 from mnemosyned.verbs import listing
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.memories import Filtered, Recall
-from mnemosyned.verbs.request import instant, names, to_utc
+from mnemosyned.verbs.request import instant, names, read_span, to_utc
 from mnemosyned.verbs.times import local_zone
 
 if TYPE_CHECKING:
@@ -126,8 +126,7 @@ def read_filters(
             for field in FILTER_FIELDS
         },
         "tags": tag_names(names(request.tag), field="tag"),
-        "since": to_utc(request.since, field="since"),
-        "until": to_utc(request.until, field="until"),
+        **read_span(request.since, request.until),
     }
 
 

@@ -231,6 +231,17 @@ def to_utc(given: Instant | None, *, field: str) -> datetime | None:
         ) from error
 
 
+def read_span(since: Instant | None, until: Instant | None) -> dict[str, Any]:
+    """Return {name: time in UTC} for `since` and `until`. Raises `InvalidTime`, also if they are swapped."""
+    begin, end = to_utc(since, field="since"), to_utc(until, field="until")
+    if begin and end and begin > end:
+        raise errors.InvalidTime(
+            f"since ({begin:%Y-%m-%d %H:%M} UTC) is after until ({end:%Y-%m-%d %H:%M} UTC)",
+            field="since",
+        )
+    return {"since": begin, "until": end}
+
+
 @cache
 def fields_of(verb: type[Request[Any]]) -> tuple[msgspec.inspect.Field, ...]:
     """Return the description of each field of a request, in order."""

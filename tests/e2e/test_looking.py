@@ -164,6 +164,7 @@ def test_what_was_not_slept_over_is_shown_by_its_memories(filled: Daemon) -> Non
         (["day", "-s", "x"], 1, "nothing matches in "),
         (["list", "-s", "nowhere"], 1, "nothing matches\n"),
         (["list", "--since", "yesterday", "--until", "2 weeks ago"], 2, ") is after until ("),
+        (["recall", "tea", "--since", "yesterday", "--until", "2 weeks ago"], 2, " is after until"),
         (["tail", "-S", "nobody"], 1, "nothing matches"),
         (["sessions", "--prefix", "x"], 0, "no session matches"),
         (["learnings", "--kind", "name"], 0, "no learning matches"),

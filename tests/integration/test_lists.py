@@ -14,6 +14,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from msgspec.structs import replace
 from support.cases import each_case
 from support.engines import POSTGRES, new_database
 from support.fakes import consolidate, memory, promotion, remember_batch
@@ -21,13 +22,16 @@ from support.services import Lab
 from support.stores import TRIO
 
 from mnemosyned import InvalidRequest, Memory, Remember, Tier
-from mnemosyned.errors import BatchChanged, PartlyDone
+from mnemosyned.errors import BatchChanged, InvalidTime, PartlyDone
 from mnemosyned.memory.listing import ListOrder
 from mnemosyned.service.reading import ListService
 from mnemosyned.storage.common.session import DETAILED_MAX, FIRST_BELOW
 from mnemosyned.storage.sqlite import session as sqlite_session
 from mnemosyned.storage.sqlite.store import SqliteStore
-from mnemosyned.verbs.memories import Tag, Untag
+from mnemosyned.verbs.conversation import Injections
+from mnemosyned.verbs.listing import ListMemories
+from mnemosyned.verbs.memories import Recall, Tag, Untag
+from mnemosyned.verbs.request import Request
 
 START = datetime(2025, 3, 1, 9, tzinfo=UTC)
 
@@ -135,6 +139,16 @@ def test_days_are_counted_one_by_one_and_a_few_at_once(listed_memory: Memory) ->
         assert len(named) == count
     for end in ("0001-01-20", "9999-12-31"):
         assert len(listed_memory.days(until=end)) >= 20
+
+
+@pytest.mark.parametrize(
+    "request_", [Recall("ibex"), ListMemories(), Tag(tags=["a"]), Injections()]
+)
+def test_times_in_the_wrong_order_are_refused(lab: Lab, request_: Request[Any]) -> None:
+    swapped = replace(request_, since=START, until=START - timedelta(days=1))
+
+    with pytest.raises(InvalidTime, match=r"since .* is after until"):
+        lab.call(swapped)
 
 
 @each_case(

@@ -26,7 +26,7 @@ from mnemosyned.memory.listing import ListOrder
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.verbs import conversation
 from mnemosyned.verbs.listing import Listed, ListMemories
-from mnemosyned.verbs.request import instant, parse_text
+from mnemosyned.verbs.request import parse_text
 
 if TYPE_CHECKING:
     from mnemosyned.verbs.facade import Caller
@@ -121,12 +121,6 @@ def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  
             )
         limit = int(typed)
     request = parse_text(ListMemories, fields)
-    since, until = instant(request.since), instant(request.until)
-    if since and until and since >= until:
-        raise InvalidRequest(
-            f"since ({terminal.local_time(since)}) is after until ({terminal.local_time(until)})",
-            field="since",
-        )
     with connect_to_daemon(context) as client, open_printer() as printer:
         pages = _read_pages(client, request, limit)
         if options.chosen_format() == "json":
