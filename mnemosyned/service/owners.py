@@ -216,6 +216,12 @@ def administer(owners: AdministeredOwners, config: OwnersConfig, call: Request[R
             result = owners.add(call.name, is_group=call.is_group)
         case verbs.InviteOwners():
             by_name = {each.name: each for each in call.owners}
+            for each in call.owners:
+                if each != by_name[each.name]:
+                    raise InvalidRequest(
+                        f"{each.name} is named several times, with other scopes or days; name it once",
+                        field="owners",
+                    )
             invitees = [
                 (each.name, each.scopes, _lifetime_days(config, each.days))
                 for each in by_name.values()

@@ -96,8 +96,10 @@ class InvitationList(RowList[engine_ports.Invitation], frozen=True):
 class InviteOwners(Request[InvitationList], frozen=True):
     """Make a one-time code for each owner; add missing owners. If one fails, none is invited.
 
-    It takes the place of unused codes that the owner was given before. If an owner is named several
-    times, the last scopes and days count.
+    It takes the place of unused codes that the owner was given before. An owner that is named several
+    times, with the same scopes and days, gets one code.
+
+    Raises `InvalidRequest`.
     """
 
     verb = "owners/invite"

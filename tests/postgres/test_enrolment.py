@@ -405,6 +405,11 @@ def test_refused_administration_is_explained(
         ("/tokens/issue", {"owner": "anna", "days": 61}, "owners.token_days_max"),
         ("/tokens/issue", {"owner": "bert"}, "there is no owner 'bert'"),
         ("/invite", {"owners": [{"name": "ok"}, {"name": "not ok"}]}, "is no name"),
+        (
+            "/invite",
+            {"owners": [{"name": "ok"}, {"name": "ok", "days": 3}]},
+            "name it once",
+        ),
         ("", {"bytes": True}, "the tables belong to postgres"),
     ):
         status, answer = door(f"/v1/owners{path}", token, **fields)
