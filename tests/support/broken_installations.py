@@ -158,11 +158,15 @@ def interrupted_restore(home: Home) -> None:
     home.database.rename(home.state / f"memory.db.restore-{STAMP}")
 
 
-def waiting_calls(home: Home) -> None:
-    (home.state / "spool").mkdir()
-    call = home.state / "spool" / "1-call"
+def waiting_calls(home: Home, spool: str = "spool") -> None:
+    (home.state / spool).mkdir()
+    call = home.state / spool / "1-call"
     call.write_text("{}")
     os.utime(call, (1_700_000_000, 1_700_000_000))
+
+
+def calls_for_another_owner(home: Home) -> None:
+    waiting_calls(home, "spool@server:7464@2")
 
 
 def odd_in_spool(home: Home) -> None:

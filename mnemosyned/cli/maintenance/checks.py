@@ -616,11 +616,13 @@ def check_spool(_: Installation) -> Iterator[Finding]:
         oldest = min(file.lstat().st_mtime for file in calls)
         age_s = datetime.now(UTC).timestamp() - oldest
         text = f"{count_of(len(calls), 'call')} of agents' hooks wait in {folder}"
+        is_local = folder.name == "spool"
+        whose = "" if is_local else f" for {folder.name.removeprefix('spool@')}"
         if age_s < SPOOL_OLD_S:
-            yield note("hooks", f"{text}; the next hook hands them in")
+            yield note("hooks", f"{text}; the next hook{whose} hands them in")
         else:
-            text = f"{text}, the oldest for {age_s / 86_400:,.1f} days"
-            is_local = folder.name == "spool"
+            days = f"{text}, the oldest for {age_s / 86_400:,.1f} days"
+            text = days if is_local else f"{days}; only a hook{whose} hands them in"
             yield warning("hooks", text, "mnem start" if is_local else "mnem login URL")
 
 
