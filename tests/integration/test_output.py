@@ -34,8 +34,9 @@ from mnemosyned.cli.output.terminal import (
 )
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.errors import InvalidRequest
+from mnemosyned.memory.injections import InjectedLine
 from mnemosyned.memory.values import Acknowledged, EndedStatement, Hit, Line, Tier
-from mnemosyned.verbs.conversation import EndingList, LearningList
+from mnemosyned.verbs.conversation import Briefed, EndingList, LearningList
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.listing import Listed
 from mnemosyned.verbs.memories import Recalled
@@ -155,6 +156,20 @@ def test_code_keeps_its_lines_and_a_long_text_its_title() -> None:
 
     assert lines[2:4] == ["   def f():", "       return 1"]
     assert lines[-2:] == ["   # Deploys", "   …we deploy on Tuesdays"]
+
+
+def test_a_briefing_says_of_each_line_why_and_from_where() -> None:
+    quotes = {id: f"[2026-03-09, user] {id}" for id in ("old", "new", "last")}
+    lines = [
+        InjectedLine(id=id, text=text, reason=f"why {id}")
+        for id, text in quotes.items()
+    ]
+    text = f"Stated:\n- {quotes['old']} (later: {quotes['new']})\n- {quotes['last']}"
+
+    shown = click.unstyle(render(Briefed(lines, text))).splitlines()
+
+    assert shown[2:4] == ["   why old; old", "   why new; new"]
+    assert shown[4:] == [f"- {quotes['last']}", "   why last; last"]
 
 
 @each_case(

@@ -197,12 +197,13 @@ RENDERERS[conversation.RatedInjection] = Renderer(
 
 
 def _briefing_text(result: conversation.Briefed) -> str:
-    """Return a briefing as agents are given it, each line followed by its reason and id."""
-    lines = iter(result.lines)
+    """Return a briefing as agents are given it, each line followed by the reason and id of all it quotes."""
+    lines = list(result.lines)
     shown = []
     for text in result.text.splitlines():
         shown.append(text)
-        if text.startswith("- ") and (line := next(lines, None)):
+        while lines and lines[0].text in text:
+            line = lines.pop(0)
             shown.append(click.style(f"   {line.reason}; {line.id}", dim=True))
     if result.tokens:
         shown.append(f"about {count_of(result.tokens, 'token')}")
