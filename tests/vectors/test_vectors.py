@@ -93,6 +93,21 @@ def test_names_and_a_code_that_words_find_are_not_searched_by_meaning(
     assert set(found("car-2042")) == set(found("due tesla-2042")) == set(texts)
 
 
+def test_a_question_for_nothing_but_a_time_finds_nothing_from_another_time_by_meaning(
+    open_service: Open, clock: FakeClock
+) -> None:
+    service = open_service(FakeEmbedder(meanings=[("happened", "tesla")]))
+    remember_embedded(service, "The tesla came")
+    clock.advance(hours=24)
+
+    def found() -> list[str]:
+        return contents(service.call(Recall(query="what happened today?")))
+
+    assert found() == []
+    remember_embedded(service, "The plums are ripe")
+    assert found() == ["The plums are ripe"]
+
+
 def test_a_question_that_the_model_refuses_is_asked_once() -> None:
     asked: list[Sequence[str]] = []
 
