@@ -48,6 +48,8 @@ def test_sentences_that_say_little_alone_are_a_statement_together() -> None:
     ("Ab sofort benutzen wir uv statt pip", "decided"),
     ("a partir de hoy usamos pnpm en todos los paquetes", "decided"),
     ("still open: the fee column is empty for rows before 2024", "open"),
+    ("One open point: the size of the pool is in the code", "open"),
+    ("Open: the health check of the worker is missing", "open"),
     ("Noch offen: die Übersetzung der Rechnungen", "open"),
     ("Die Migration der Bestellungen muss noch geprüft werden", "open"),
     ("Il faut encore migrer la base des clients", "open"),
