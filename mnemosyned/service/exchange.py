@@ -424,9 +424,9 @@ class Moving:
                     and _encode_comparable(here) != _encode_comparable(there)
                 ):
                     raise InvalidRequest(
-                        f"{_record_name(there)} is not of this memory: name a new database, or the one "
-                        "that the same move began to fill; a memory that changed since then is "
-                        "moved into a new one",
+                        f"{_record_name(there)} in the new database is not as in the old one: name an "
+                        "empty database, or one that only this move has filled, of a memory that "
+                        "did not change since then",
                         field="to",
                     )
                 self.known[KIND_NAMES[type(there)]] += 1

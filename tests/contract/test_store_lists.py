@@ -394,7 +394,9 @@ def test_a_target_with_more_is_refused(full: MemoryStore, target: MemoryStore) -
     deliver(full, target)
     remember_batch(target, memory("more"))
 
-    with pytest.raises(InvalidRequest, match="is not of this memory"):
+    with pytest.raises(
+        InvalidRequest, match="in the new database is not as in the old one"
+    ):
         deliver(full, target)
 
 

@@ -329,7 +329,9 @@ def test_only_who_has_nothing_takes_a_memory(
 ) -> None:
     before = counts(owners)
 
-    with pytest.raises(InvalidRequest, match="is not of this memory"):
+    with pytest.raises(
+        InvalidRequest, match="in the new database is not as in the old one"
+    ):
         move(filled, dsn, owner="ben")
     with pytest.raises(NotFound, match="no owner 'carl'"):
         move(filled, dsn, owner="carl")
@@ -345,7 +347,7 @@ def test_a_source_that_changed_since_is_refused(source: Path, dsn: str) -> None:
     with open_memory(config_by_words(source)) as memory:
         memory.service.call(Remember("Something new", id="new"))
 
-    with pytest.raises(InvalidRequest, match="moved into a new one"):
+    with pytest.raises(InvalidRequest, match="did not change since then"):
         move(source, dsn)
 
 
@@ -423,12 +425,20 @@ def test_other_hits_are_told(filled: Path, dsn: str) -> None:
     assert differing == ("pin",)
 
 
-def test_the_words_tell_what_to_set_and_what_stays(filled: Path, dsn: str) -> None:
+def test_the_words_tell_what_to_set_and_what_stays(
+    filled: Path, dsn: str, owners: PostgresOwners
+) -> None:
+    owners.add("mill", is_group=True)
     words = ["--from", str(filled), "--to", dsn]
 
-    said = CliRunner().invoke(move_command, words, standalone_mode=False).stdout
+    def say_move(*more: str) -> str:
+        done = CliRunner().invoke(move_command, [*words, *more], standalone_mode=False)
+        return done.stdout
 
+    said = say_move()
+
+    assert "mnem owner group join mill OWNER" in say_move("--owner", "mill")
     assert "each record is the same in both" in said
     assert "recall: 5 of 5 questions answered alike" in said
     assert f"mnem config set database '{dsn}'" in said
-    assert said.splitlines()[-1].startswith("not moved: ")
+    assert said.splitlines()[-1].startswith("not moved: the list of `mnem undo`")

@@ -222,7 +222,8 @@ def restore_text(restored: RestoredDatabase) -> str:
 
 
 LEFT_OUT = (
-    "what waits to be purged of the old database, as that concerns its own pages alone"
+    "the list of `mnem undo` except sleep cycles (`mnem restore` still puts back forgotten memories), "
+    "daily figures, and what waits to be purged from the old database"
 )
 
 
@@ -408,7 +409,8 @@ def _move_lines(done: MoveReport, target: DatabaseLocation) -> Iterator[str]:
         yield f"recall: {alike:,} of {asked} answered alike"
     command = f"mnem config set database {shlex.quote(str(target.file))}"
     if target.url and done.owner != LOCAL_NAME:
-        command = f"mnem owner token add {done.owner}"
+        name = done.owner
+        command = f"mnem owner token add {name}; of a group: mnem owner group join {name} OWNER"
     elif target.url:
         bare = without_password(target.url, shown="")
         command = f"mnem config set database {shlex.quote(bare)}"
