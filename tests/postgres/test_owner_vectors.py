@@ -149,6 +149,9 @@ def test_owners_without_vectors_are_found_by_a_round_and_only_once(dsn: str) -> 
         remember_all(daemon.owner(names[0]), "one more")
         wait_until_embedded(daemon.owner(names[0]), 41)
     assert again.calls == [("one more",)]
+    with serving(dsn, FakeEmbedder()) as daemon:
+        remember_all(daemon.owner(names[0]), "from the first model on")
+        wait_until_embedded(daemon.owner(names[0]), 42)
 
 
 def test_a_backlog_delays_no_other(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
