@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemosyned.agents.hooks import spool
+from mnemosyned.agents.hooks import fallback, spool
 
 NOBODY = 65_534
 
@@ -143,6 +143,22 @@ def test_a_call_is_flushed_and_a_full_spool_takes_no_more(
 
     assert flushed == [4, 8]
     assert spool.list_waiting(str(place)) == ["c-1"]
+
+
+def test_the_next_warning_has_the_number_of_lost_calls(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "BYTES_MAX", 0)
+
+    def warning(event: str) -> str:
+        payload = json.dumps({"hook_event_name": event}).encode()
+        shown = fallback.put_aside(str(place), payload, b"call", ("", "full"))
+        return str(json.loads(shown).get("systemMessage"))
+
+    lost = "full; events lost since the last warning: "
+    assert warning("Stop") == f"{lost}1"
+    assert warning("Stop") == warning("Stop") == "None"
+    assert warning("SessionStart") == f"{lost}3"
 
 
 def test_the_folder_above_the_spool_is_closed_to_others_too(

@@ -53,13 +53,21 @@ def put_aside(
             is_kept = bool(spool.put(place, choose_file_name(fields), envelope))
         except OSError:
             is_kept = False
+    if not is_kept:
+        spool.count_lost(place)
     is_start = (
         letters == "sessionstart" and fields.get("source") not in tables["continued"]
     )
     is_time = is_start or spool.age_s(place, spool.WARNED) >= WARN_EVERY_S
     if not (is_start or (is_time and spool.touch(place, spool.WARNED))):
         return b'{"continue": true}' if name == "beforeSubmitPrompt" else b"{}"
-    return format_warning(name, notes[0] if is_kept else notes[1])
+    lost = os.path.join(place, spool.LOST)
+    count = os.path.getsize(lost) if os.path.exists(lost) else 0
+    text = f"; events lost since the last warning: {count:,}" if count else ""
+    warning = format_warning(name, (notes[0] if is_kept else notes[1]) + text)
+    if count and warning != b"{}":
+        os.unlink(lost)
+    return warning
 
 
 def choose_file_name(fields: dict[str, Any]) -> str:
