@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -158,6 +158,8 @@ class ListPage:
     summaries: list[Episode]
     next: Place | None
     """The place of the last record, if more follow."""
+    ended: dict[str, datetime] = field(default_factory=dict)
+    """When newer memories ended statements of a memory, by its id: the last such time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

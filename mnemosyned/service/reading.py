@@ -193,6 +193,7 @@ class ListService:
             memories,
             [without_superseded(summary) for summary in summaries],
             page.next.encode() if page.next else None,
+            page.ended,
         )
 
     def sessions(self, request: listing.Sessions) -> listing.SessionList:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, datetime
 from typing import Annotated, Literal
 
 import msgspec
@@ -42,6 +42,8 @@ class Listed(msgspec.Struct, frozen=True):
     """Summaries, where a level, the episodic tier or the beginning of an id was asked for."""
     next: str | None = None
     """The cursor of the next page, for `after`; null on the last one."""
+    ended: dict[str, datetime] = msgspec.field(default_factory=dict)
+    """When newer memories ended statements of a memory, by its id: the last such time."""
 
     def __iter__(self) -> Iterator[MemoryRecord | Episode]:
         """Iterate over the memories, then the summaries, of the page."""

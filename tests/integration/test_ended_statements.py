@@ -84,6 +84,7 @@ def test_recall_shows_the_successor_and_the_end_of_the_older(
     assert (ended.sentence, ended.successor, ended.by) == (OLD, NEW, new)
     assert ended.note == f"until 4 March 2026, then: {NEW}"
     assert not hits[0].ended
+    assert memory.list().ended == {old: ended.at}
 
 
 def test_an_ending_is_found_with_the_original_after_sleep(memory: DatedMemory) -> None:

@@ -287,7 +287,7 @@ SHARED = msgspec.structs.replace(STATUS, database="postgresql", bytes_on_disk=0)
 """An owner's, in a database that many share."""
 
 ANSWERS: dict[str, Callable[[], None]] = {
-    "list": lambda: show(Listed(MEMORIES)),
+    "list": lambda: show(Listed(MEMORIES, ended={MEMORIES[3].id: NOON})),
     "summaries": lambda: show(Listed([], [WEEK, EPISODE])),
     "memory": lambda: show(Got(memory=MEMORIES[1])),
     "recall": lambda: show(HITS),

@@ -127,7 +127,8 @@ def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  
             whole = list(pages)
             memories = [memory for page in whole for memory in page.memories]
             episodes = [episode for page in whole for episode in page.episodes]
-            pages = iter([Listed(memories, episodes, whole[-1].next)])
+            ended = {id: at for page in whole for id, at in page.ended.items()}
+            pages = iter([Listed(memories, episodes, whole[-1].next, ended)])
         shown = 0
         for page in pages:
             printer.show(page)
@@ -187,6 +188,8 @@ class PeriodPart(msgspec.Struct, frozen=True):
     memories: list[MemoryRecord] = msgspec.field(default_factory=list)
     more: bool = False
     """Whether the day has more memories than are shown."""
+    ended: dict[str, datetime] = msgspec.field(default_factory=dict)
+    """When newer memories ended statements of a memory, by its id: the last such time."""
 
     @property
     def unit(self) -> Unit:
@@ -297,7 +300,7 @@ class PeriodReader:
             self._fixed, since=since, until=until, order=order, limit=limit
         )
         page = call_daemon(self._client, request)
-        return PeriodPart(day, day, None, page.memories, bool(page.next))
+        return PeriodPart(day, day, None, page.memories, bool(page.next), page.ended)
 
 
 def _period_text(period: PeriodView, first: int) -> str:
@@ -337,7 +340,7 @@ def _part_lines(part: PeriodPart, number: int, period: PeriodView) -> Iterator[s
     if part.summary is None:
         if period.unit != "day":
             yield click.style(listing.day_title(part.first), bold=True)
-        yield from listing.memory_rows(part.memories, number)
+        yield from listing.memory_rows(part.memories, number, part.ended)
         if part.more:
             command = f"mnem day {day}"
             if period.unit == "day":

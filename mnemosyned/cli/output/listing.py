@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 
@@ -49,12 +49,16 @@ ORIGIN_CELLS = 24
 
 
 def memory_rows(
-    memories: Sequence[MemoryRecord], first: int, *, with_days: bool = False
+    memories: Sequence[MemoryRecord],
+    first: int,
+    ended: Mapping[str, datetime],
+    *,
+    with_days: bool = False,
 ) -> Iterator[str]:
     """Yield a numbered line for each memory, with headings where session or source change.
 
-    If they change often, each line begins with them. `first` is the first number; `with_days` adds
-    titles of days.
+    If they change often, each line begins with them. `first` is the first number, and `ended` has the
+    times at which statements of memories ended, by id. `with_days` adds titles of days.
     """
     day: date | None = None
     origin = ""
@@ -75,6 +79,8 @@ def memory_rows(
         speaker = f"{memory.role}: " if memory.role else ""
         text = "(its words were pruned)" if memory.pruned_at else memory.content
         mark = "(pinned) " if memory.pinned else ""
+        if memory.id in ended:
+            mark = f"(until {local_day(ended[memory.id])}) "
         if memory.superseded_at:
             mark = "(superseded) "
         shown = cut_text(f"{mark}{speaker}{text}", room_after(head))
@@ -100,7 +106,7 @@ INDENT = " " * 6
 
 def _list_text(result: listing.Listed, first: int) -> str:
     """Return memories by day, then summaries with their periods, numbered from `first`."""
-    lines = list(memory_rows(result.memories, first, with_days=True))
+    lines = list(memory_rows(result.memories, first, result.ended, with_days=True))
     for number, episode in enumerate(result.episodes, first + len(result.memories)):
         head = click.style(f"{number:>4}  {_covered_period(episode)}", bold=True)
         count = count_of(episode.item_count, "memory")

@@ -39,6 +39,7 @@ from mnemosyned.memory.listing import (
 )
 from mnemosyned.memory.values import MemoryFilter, Tier
 from mnemosyned.search.query import Query
+from mnemosyned.storage.common.endings import read_ended
 from mnemosyned.storage.common.session import (
     CommonSession,
     EngineSession,
@@ -357,6 +358,12 @@ class ListStore(StorePart):
             [memories[seq] for seq in seqs],
             [summary for summary in summaries if summary],
             following,
+            {
+                id: max(statement.at for statement in statements)
+                for id, statements in read_ended(
+                    session, [memory.id for memory in memories.values()]
+                ).items()
+            },
         )
 
     @reads
