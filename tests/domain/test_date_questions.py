@@ -47,6 +47,13 @@ def span(since: str, until: str) -> TimeSpan:
     ("what is due next year", "2027-01-01", "2028-01-01"),
     ("what is due next month", "2026-04-01", "2026-05-01"),
     ("what happened last weekend", "2026-03-14", "2026-03-16"),
+    ("what did we sell in Q4", "2025-10-01", "2026-01-01"),
+    ("the revenue of Q3 2024", "2024-07-01", "2024-10-01"),
+    # As many hours or minutes ago, give or take one.
+    ("what did I say 2 hours ago", "2026-03-18T12", "2026-03-18T14"),
+    ("what did I say an hour ago", "2026-03-18T13", "2026-03-18T15"),
+    ("five minutes ago", "2026-03-18T14:54", "2026-03-18T14:56"),
+    ("the last three hours", "2026-03-18T12", "2026-03-18T15"),
     # The first of a month is one day.
     ("le 1er novembre", "2025-11-01", "2025-11-02"),
     ("l'1 novembre", "2025-11-01", "2025-11-02"),
@@ -62,6 +69,8 @@ def test_an_expression_means_a_stretch_of_time(
 @each_case(("text", "english"), [
     *CASES["times_are_understood_in_other_languages"],
     ("Was ist morgen?", "tomorrow"),
+    ("Was sagte ich vor zwei Stunden?", "two hours ago"),
+    ("qu'est-ce que j'ai dit il y a une heure", "an hour ago"),
     ("Was ist nächste Woche los?", "next week"),
     ("Was ist am Freitag?", "this Friday"),
     ("Wer kommt nächsten Montag?", "next Monday"),
@@ -99,7 +108,7 @@ def test_a_time_alone_is_known_in_other_languages(text: str) -> None:
     "Mai Tai", "Mars bars", "ask Mai", "I am sat down", "may I go", "march on", "call 5551234",
     "second best", "", "May I ask about version 10.3", "version 10.3 may fail", "this may be wrong",
     "version 2.11. is out", "I am 2.5 metres tall", "may 5 people come", "March on",
-    "is it on the 3rd floor", "room 2024", "the next step",
+    "is it on the 3rd floor", "room 2024", "the next step", "which Q4 model do we use",
 ])  # fmt: skip
 def test_other_words_numbers_and_verbs_mean_no_time(text: str) -> None:
     assert parse_times(text, NOW).spans == ()

@@ -111,7 +111,7 @@ def _calendar_span(
     groups: Mapping[str, str], today: datetime, *, ahead: bool
 ) -> TimeSpan | None:
     """Return the span of a date, month, season or year; None for another kind of expression."""
-    if "season" in groups:
+    if not groups.keys().isdisjoint(("season", "quarter")):
         return _season_span(groups, today)
     month = ENGLISH_MONTHS.get(groups.get("name", "")) or int(groups.get("month", 0))
     if month:
@@ -159,8 +159,10 @@ def _month_day_span(today: datetime, day: int, *, ahead: bool) -> TimeSpan | Non
 
 
 def _season_span(groups: Mapping[str, str], today: datetime) -> TimeSpan:
-    """Return the three months of a season, the latest that has begun unless a year is named."""
-    begin = today.replace(month=SEASONS[groups["season"]], day=1)
+    """Return the three months of a season or quarter, the latest begun unless a year is named."""
+    quarter = int(groups.get("quarter", 0))
+    month = 3 * quarter - 2 if quarter else SEASONS[groups["season"]]
+    begin = today.replace(month=month, day=1)
     if "year" in groups:
         begin = begin.replace(year=int(groups["year"]))
     elif begin > today or (
@@ -180,6 +182,9 @@ def _counted_span(
     count = int(number) if number.isdigit() else COUNTS_IN_TEXT[number]
     if "back" in groups:
         return TimeSpan(_shift_by_units(now, groups["back"], -count), now)
+    if groups["ago"] in ("minute", "hour"):
+        unit = timedelta(**{f"{groups['ago']}s": 1})
+        return TimeSpan(shift(now, -(count + 1) * unit), shift(now, (1 - count) * unit))
     if groups["ago"] == "day":
         day = today - count * _DAY
         return TimeSpan(day, shift(day, _DAY))
@@ -244,7 +249,9 @@ def _year_span(today: datetime, year: int) -> TimeSpan:
 
 
 def _shift_by_units(moment: datetime, unit: str, count: int) -> datetime:
-    """Return the moment `count` days, weeks, months or years, by `unit`, later; below 0 is earlier."""
+    """Return the moment `count` hours, days, weeks, months or years, by `unit`, later; below 0 is earlier."""
+    if unit == "hour":
+        return shift(moment, timedelta(hours=count))
     if unit in ("day", "week"):
         return shift(moment, timedelta(days=count * (7 if unit == "week" else 1)))
     return shift_months(moment, count * (12 if unit == "year" else 1))
@@ -255,7 +262,7 @@ YEAR_CHARS = 4
 MENTIONS_MAX = 12
 """Times read of a text that mentions them."""
 _NTH_ENDS = ("st", "nd", "rd", "th")
-_VERBATIM_GROUPS = {"month", "year", "season", "weekday"}
+_VERBATIM_GROUPS = {"month", "year", "season", "quarter", "weekday"}
 """Groups whose words a memory may contain verbatim; "yesterday" was another day then."""
 
 
@@ -290,7 +297,7 @@ A pattern without such words is tried on any text.
 
 
 _HINTS = frozenset(
-    "ago last past previous this next yesterday today tomorrow tonight".split()
+    "ago last past previous this next yesterday today tomorrow tonight q1 q2 q3 q4".split()
 ).union(WEEKDAYS_IN_TEXT, ENGLISH_MONTHS)
 """Words of which every time expression without a year has at least one."""
 
@@ -449,7 +456,7 @@ def _may_mention_time(text: str) -> bool:
 WEEKDAY_CHARS_MIN = 5
 """Shorter weekdays are abbreviations, and words such as "sat" and "sun"."""
 _PHRASE_WORD = re.compile(r"[^\W\d_]{3,}")
-_UNITS = ("day", "week", "month", "year")
+_UNITS = ("minute", "hour", "day", "week", "month", "year")
 _OF = r"(?:de |del |di |of )?"
 _YEAR = rf"(?: {_OF}(?P<year>\d{{4}}))?"
 
