@@ -77,6 +77,7 @@ def test_a_statement_has_its_kind(text: str, kind: str) -> None:
     "und wann kommt die neue Küche aus dem Lager",
     "thx. coffee", "yes do that", "which port does the proxy use?",
     "write a script that prints the ten largest files",
+    "set up the deploy of the staging server with the key in Vault",
     "summary of what is missing for the launch please", "test_merge_twice failed in CI again",
     "12 tests passed, the suite is green",
     "i had a horrible call with the bank today, they make me so tired",
