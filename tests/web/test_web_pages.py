@@ -315,7 +315,7 @@ def test_the_first_page_says_what_is_wrong(visitor: Visitor, memory: Memory) -> 
         mean_ms=4.25, slowest_ms=9.0, called_at=moment, failure="the socket was <gone>",
     )  # fmt: skip
 
-    page = seen_by(
+    seen = seen_by(
         visitor,
         Stats,
         lambda stats: {
@@ -333,13 +333,15 @@ def test_the_first_page_says_what_is_wrong(visitor: Visitor, memory: Memory) -> 
                 last_cycle=moment,
             ),
         },
-    ).get("/")
+    )
+    page = seen.get("/")
 
     for text in (
         "the disk is full", "others can write", "40 of 90", "paused until", "waits: a backup",
         "codex Stop 1,234 56 7,890 4.2 1 the socket was <gone>", "3 times, 900 tokens, 50 %",
     ):  # fmt: skip
         assert text in page.text
+    assert "Next: paused until" in seen.get("/sleep").text
 
 
 def test_a_cycle_shows_why_no_model_wrote_it(visitor: Visitor, memory: Memory) -> None:
