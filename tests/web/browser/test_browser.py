@@ -253,12 +253,11 @@ def test_what_was_told_is_rated_by_a_click(
 
     pressed = visitor.page.locator("button[aria-pressed=true]")
     expect(pressed).to_have_text("Useful")
+    expect(visitor.page.locator(".injections > li").first).to_be_focused()
     visitor.page.wait_for_load_state()  # the script listens from then
-    visitor.page.keyboard.press("j")
     visitor.page.keyboard.press("x")
     expect(pressed).to_have_text("Not useful")
     visitor.page.wait_for_load_state()
-    visitor.page.keyboard.press("j")
     visitor.page.keyboard.press("u")
     expect(pressed).to_have_text("Useful")
     assert memory.injections().totals.useful == before + 1
