@@ -2,6 +2,7 @@
 "use strict";
 
 const keys = document.getElementById("keys");
+document.querySelector("footer").hidden = false;  // it names the keys
 
 function isTyping(element) {
   return element.closest("input, textarea, select, [contenteditable]") !== null;

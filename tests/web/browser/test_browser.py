@@ -82,6 +82,8 @@ def test_every_page_reads_without_scripts(
         watched.open(path)
         assert watched.page.locator("h1").inner_text().strip(), name
         assert watched.page.locator("nav a").count() >= 5, name
+        # The keys that it names would do nothing.
+        assert not watched.page.locator("footer").is_visible(), name
     assert watched.faults == []
 
 
