@@ -25,7 +25,7 @@ from support.broken_installations import (
 
 from mnemosyned import Memory
 from mnemosyned.backup_schedule import backup_name
-from mnemosyned.cli.maintenance.checks import Finding, Severity
+from mnemosyned.cli.maintenance.checks import Finding, Severity, check_space
 from mnemosyned.cli.maintenance.databases import restore_database
 from mnemosyned.cli.maintenance.doctor import examine, present_installation, repair
 from mnemosyned.memory.values import Tier
@@ -85,6 +85,16 @@ def look_and_repair(home: Home) -> list[str]:
 
 def bad(findings: list[Finding]) -> list[str]:
     return [finding.text for finding in findings if finding.severity.is_bad]
+
+
+def test_the_size_of_a_database_includes_what_is_in_its_journal(home: Home) -> None:
+    Path(f"{home.database}-wal").write_bytes(bytes(7_000_000))
+
+    with home.lived_in():
+        (finding,) = check_space(present_installation())
+
+    whole = 7 + home.database.stat().st_size / 1e6
+    assert f"a database of {whole:.1f} MB" in finding.text
 
 
 @pytest.mark.parametrize("case", each_case())

@@ -521,9 +521,10 @@ def check_space(installation: Installation) -> Iterator[Finding]:
     if not folder.exists():
         return
     free = shutil.disk_usage(folder).free
-    size = file_bytes(installation.database)
+    database = installation.database
+    size = sum(file_bytes(Path(f"{database}{end}")) for end in ("", "-wal"))
     wanted = max(FREE_MIN_BYTES, FREE_WARNING * size)
-    text = f"{free / 1e6:,.0f} MB are free for a database of {size / 1e6:,.0f} MB"
+    text = f"{free / 1e6:,.0f} MB are free for a database of {size / 1e6:,.1f} MB"
     if free < FREE_MIN_BYTES:
         yield problem("disk", f"the disk is almost full: {text}", f"df -h {folder}")
     elif free < wanted:
