@@ -75,6 +75,7 @@ def test_a_statement_has_its_kind(text: str, kind: str) -> None:
     "which database does the cart service use for its orders",
     "how many chairs do we have to rent for the party",
     "und wann kommt die neue Küche aus dem Lager",
+    "what is 2+2", "who's on call in the week of the launch", "und was ist 2+2",
     "thx. coffee", "yes do that", "which port does the proxy use?",
     "write a script that prints the ten largest files",
     "set up the deploy of the staging server with the key in Vault",
