@@ -236,6 +236,17 @@ def test_of_a_message_with_long_rules_only_those_that_matter_are_told(
     assert "the rye" in both
 
 
+def test_a_rule_that_another_message_has_too_is_told_once(shop: Shop) -> None:
+    rule = "We deploy payhub on port 8443."
+    shop.say(rule)
+    shop.learn(rule, kind=LearningKind.INSTRUCTION)
+    rate_texts_with(shop, "8443")
+
+    asked = shop.codex("0200").ask("On which port do we deploy payhub?")
+
+    assert asked.count("port 8443") == 1, asked
+
+
 def test_what_a_message_says_besides_its_rule_is_told(shop: Shop) -> None:
     shop.say("We deploy payhub on port 8443. Always keep your answers short.")
     rate_texts_with(shop, "short")

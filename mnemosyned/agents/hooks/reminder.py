@@ -32,6 +32,7 @@ from mnemosyned.memory.values import EndedStatement, Hit, Learning, MemoryRecord
 from mnemosyned.service.briefing import quote_learning, quote_memory
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text.dates.questions import parse_times
+from mnemosyned.text.sentences import contains_statement
 from mnemosyned.text.terms import cut_snippet, parse_terms
 from mnemosyned.text.tokens import find_keywords
 from mnemosyned.verbs.memories import Recall
@@ -404,11 +405,18 @@ def _leave_out_rules(
     rules: Sequence[injected.InjectedQuote],
     messages: Mapping[str, str],
 ) -> BearingLine | None:
-    """Return a line without the rules of its message, of `messages` by id; None if nothing is left."""
-    stated = [rule.text for rule in rules if rule.memory == line.quote.id]
+    """Return a line without the rules in its message, of `messages` by id; None if nothing is left."""
+    message = messages.get(line.quote.id, "")
+    stated = [
+        rule.text
+        for rule in rules
+        if rule.memory == line.quote.id
+        or rule.text == line.quote.text
+        or contains_statement(message, rule.text)
+    ]
     if not stated:
         return line
-    text = leave_out(stated, line.quote.text, messages.get(line.quote.id, ""))
+    text = leave_out(stated, line.quote.text, message)
     return replace(line, quote=replace(line.quote, text=text)) if text else None
 
 
