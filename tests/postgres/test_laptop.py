@@ -185,7 +185,20 @@ def test_claude_code_remembers_on_the_server(server: Server, laptop: Laptop) -> 
     assert {"Name the index cart_idx.", "Ines reviews the ledger."} < {*texts}
 
 
-def test_calls_wait_while_the_token_is_refused(server: Server, laptop: Laptop) -> None:
+@pytest.mark.parametrize(
+    ("is_login", "step"), [(True, "mnem login https://"), (False, "replace that token")]
+)
+def test_calls_wait_while_the_token_is_refused(
+    server: Server,
+    laptop: Laptop,
+    is_login: bool,  # noqa: FBT001
+    step: str,
+) -> None:
+    variables: dict[str, str | None] = {
+        "MNEMOSYNE_URL": server.url,
+        "MNEMOSYNE_TOKEN": server.token,
+        "MNEMOSYNE_CA": str(server.authority.file),
+    }
     with server.up(), open_owners(server.dsn) as owners:
         set_up(laptop, server, "claude-code")
         laptop.hook(prompt("The well is deep."))
@@ -193,8 +206,9 @@ def test_calls_wait_while_the_token_is_refused(server: Server, laptop: Laptop) -
         said = "The bike is blue."
 
         def warn() -> bool:
-            answer = laptop.hook(prompt(said, session="s2")).answer
-            return "refuses the token" in str(answer)
+            event = prompt(said, session="s2")
+            answer = laptop.hook(event, **({} if is_login else variables)).answer
+            return "refuses the token" in str(answer) and step in str(answer)
 
         eventually(warn, "the token is refused")
         assert "The bike" in laptop.waiting_for_server()[0].read_text()

@@ -52,7 +52,9 @@ PART_BYTES = 256 * 1024
 WAITING_NOTE = (
     "{url} {reason}; what is said now waits here and is remembered there later"
 )
-REFUSED_NOTE = "{url} refuses the token; what is said now waits here until you log in: mnem login {url}"
+REFUSED_NOTE = (
+    "{url} refuses the token {origin}; what is said now waits here until you {step}"
+)
 FULL_NOTE = "{url} does not take what is said, and the spool for it is full"
 
 
@@ -200,7 +202,8 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
     # Loaded here: with the server up nothing of it is needed.
     from mnemosyned.agents.hooks import fallback  # noqa: PLC0415
 
-    url = server.remote.url
+    url, origin = server.remote.url, server.remote.token_origin
+    step = f"log in: mnem login {url}" if server.remote.saved else "replace that token"
     note = REFUSED_NOTE if server.status == 401 else WAITING_NOTE
     late = client.build_envelope(payload, further=further)
     reason = f"is not trusted ({server.fault})" if server.fault else "does not answer"
@@ -209,7 +212,8 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
             reason = f"stores nothing now ({json.loads(answer)['error']['message']})"
         except (ValueError, LookupError, TypeError):  # of a proxy
             reason = f"answers {server.status}"
-    notes = note.format(url=url, reason=reason), FULL_NOTE.format(url=url)
+    said = note.format(url=url, reason=reason, origin=origin, step=step)
+    notes = said, FULL_NOTE.format(url=url)
     client.print_once(fallback.put_aside(server.place, payload, late, notes))
 
 
