@@ -12,7 +12,12 @@ import click
 
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.errors import InvalidRequest, Kind
-from mnemosyned.socket_path import URL_VARIABLE, connection_for, url_from_environment
+from mnemosyned.socket_path import (
+    SOCKET_VARIABLE,
+    URL_VARIABLE,
+    connection_for,
+    url_from_environment,
+)
 
 if TYPE_CHECKING:
     from mnemosyned.client.remote import RemoteDaemon
@@ -123,12 +128,16 @@ def typed_remote(context: click.Context) -> RemoteDaemon | None:
 def refuse_url(context: click.Context, form: str = "") -> None:
     """Raise `InvalidRequest` if a URL is given to a command of this machine alone.
 
-    Otherwise the command asks the daemon of this machine, also after `mnem login`. `form` names the
-    part of a command that is local.
+    Otherwise the command asks the daemon of this machine, also after `mnem login`, and a typed socket
+    is the daemon's. `form` names the part of a command that is local.
     """
     url = typed_url(context)
     if url is None:
         context.meta[_IS_LOCAL] = True
+        if path := typed_address(context).get(
+            SOCKET
+        ):  # above the settings, as above the variable
+            os.environ[SOCKET_VARIABLE] = os.path.abspath(path)  # noqa: PTH100 keeps links
         return
     remedy = (
         "leave out --url" if URL in typed_address(context) else f"unset {URL_VARIABLE}"

@@ -171,6 +171,21 @@ def test_a_daemon_is_found_by_its_socket(run: Run, tmp_path: Path) -> None:
     assert b"stopped process" in stopped.stderr
 
 
+def test_a_typed_socket_selects_the_daemon_to_start_and_to_stop(run: Run) -> None:
+    with short_room() as room:
+        other = ("--socket", str(room / "d.sock"))
+        run("start")
+
+        started = run(*other, "start", database=str(room / "m.db"))
+        examined = run(*other, "doctor", database=str(room / "m.db"))
+        stopped = run(*other, "stop")
+
+        assert f"{room}/d.sock" in examined.stdout.decode()
+        assert b"no daemon runs" not in examined.stdout
+        assert (started.returncode, stopped.returncode) == (0, 0)
+        assert [run(*words, "status").returncode for words in (other, ())] == [3, 0]
+
+
 @pytest.mark.thorough
 def test_a_daemon_of_another_settings_file_is_found_by_that_variable(run: Run) -> None:
     with short_room() as room:

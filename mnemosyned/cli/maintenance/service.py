@@ -35,6 +35,7 @@ from mnemosyned.config import loading
 from mnemosyned.config.settings import ENVIRONMENT_PREFIX, KEYS, Config, variable
 from mnemosyned.instants import in_zone
 from mnemosyned.paths import state_dir
+from mnemosyned.socket_path import SOCKET_VARIABLE
 from mnemosyned.storage.sqlite.ownership import DatabaseProcess, database_owner
 from mnemosyned.verbs.upkeep import Status
 
@@ -58,11 +59,15 @@ def log_path() -> Path:
 def configured_daemon(config: Config) -> DatabaseProcess | None:
     """Return the running daemon for these settings; None if none runs.
 
-    It has locked the database file, even if it does not answer, or else listens on the socket.
+    It has locked the database file, even if it does not answer, or else listens on the socket. A
+    daemon with another socket than the one in the environment is not meant.
     """
+    named = os.environ.get(SOCKET_VARIABLE)
     # The daemon may run with settings that it read before.
     with suppress(errors.ConfigInvalid):
-        if (file := config.location.file) and (process := database_owner(file)):
+        file = config.location.file
+        process = database_owner(file) if file else None
+        if process and (not named or process.socket in (None, named)):
             return process
     with suppress(errors.ConfigInvalid, OSError):
         address = SocketAddress(str(config.socket_path))
