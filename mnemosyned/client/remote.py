@@ -104,15 +104,16 @@ class RemoteDaemon(Address):
 
     @property
     def headers(self) -> bytes:
-        """The headers of each request, with a login's token read again after it was renewed."""
+        """The headers of each request, with the token read again after its file was changed."""
         host = f"Host: {self.authority}\r\n"
-        if self.saved is not None:
+        file = self.saved.token_file if self.saved else self.token_file
+        if file and os.path.isfile(file):  # noqa: PTH113 a pipe is read once
             try:
-                changed = os.stat(self.saved.token_file).st_mtime_ns  # noqa: PTH116
+                changed = os.stat(file).st_mtime_ns  # noqa: PTH116
             except OSError:
                 changed = self._token_time
             if changed != self._token_time:
-                self.token = read_token(self.saved.token_file)
+                self.token = read_token(file)
                 self._token_time = changed
         token = f"Authorization: Bearer {self.token}\r\n" if self.token else ""
         owner = f"{socket_path.OWNER_HEADER}: {self.owner}\r\n" if self.owner else ""

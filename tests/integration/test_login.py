@@ -294,6 +294,19 @@ def test_no_successor_is_asked_for_where_it_could_not_be_written() -> None:
         assert [seen.path for seen in server.seen] == ["/v1/login"]
 
 
+def test_a_changed_token_file_of_the_user_is_read_again(home: Path) -> None:
+    file = home / "own"
+    file.write_text(TOKEN)
+    file.chmod(0o600)
+    remote = remote_daemon("http://127.0.0.1:7464", token_file=str(file))
+    assert TOKEN.encode() in remote.headers
+
+    file.write_text(SUCCESSOR)
+    os.utime(file, (1, 1))
+
+    assert SUCCESSOR.encode() in remote.headers
+
+
 def test_a_token_file_of_the_user_stays_and_is_not_renewed(home: Path) -> None:
     file = home / "own"
     file.write_text(TOKEN)
