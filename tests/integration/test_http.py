@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
 
+import h11
 import pytest
 from support.cases import each_case
 from support.http_server import WAIT_S, Server, server
@@ -110,6 +111,22 @@ def test_the_connection_is_kept_where_the_client_keeps_it(
 
 HOST = b"POST / HTTP/1.1\r\nHost: x\r\n"
 IN_CHUNKS = HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+def test_small_chunks_are_parsed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[bytes] = []
+    receive = h11.Connection.receive_data
+
+    def counted(http: h11.Connection, data: bytes) -> None:
+        given.append(data)
+        receive(http, data)
+
+    monkeypatch.setattr(h11.Connection, "receive_data", counted)
+
+    (request,) = parsed(IN_CHUNKS + b"1\r\nx\r\n" * 500 + b"0\r\n\r\n")
+
+    assert request.body == b"x" * 500
+    assert len(given) < 10
 
 
 @each_case(

@@ -296,6 +296,8 @@ class HttpProtocol:
             if self._chunk_left is not None:
                 self._chunk_left -= len(part)
             return part
+        if joined := self._join_chunks():
+            return joined
         end = self._incoming.find(b"\n", 0, CHUNKED_BYTES)
         if end < 0:
             if len(self._incoming) >= CHUNKED_BYTES:
@@ -310,6 +312,23 @@ class HttpProtocol:
             _refuse_body(self._body_bytes_max)
         self._chunk_left = count + len(b"\r\n") if count else None
         return line
+
+    def _join_chunks(self) -> bytes:
+        """Remove the chunks that have come whole, and return one: h11 takes some 12 µs for each."""
+        data, at = bytearray(), 0
+        while size := _CHUNK_SIZE.match(self._incoming, at, at + CHUNKED_BYTES):
+            begin, count = size.end(), int(size[1], 16)
+            end = begin + count
+            is_whole = count and self._incoming[end : end + 2] == b"\r\n"
+            if (
+                not is_whole
+                or len(self._body) + len(data) + count > self._body_bytes_max
+            ):
+                break
+            data += self._incoming[begin:end]
+            at = end + 2
+        del self._incoming[:at]
+        return b"%x\r\n%b\r\n" % (len(data), bytes(data)) if data else b""
 
     def _take_head(self) -> bytes:
         """Remove and return the next head, its line in ASCII, or nothing. Raises `RequestRefused`."""
