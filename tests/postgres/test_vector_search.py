@@ -364,3 +364,20 @@ def test_an_index_follows_what_others_embed(
         wait_until(lambda: searched(2))
 
     assert first.status().embedded == second.status().embedded == 2
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_daemon_logs_that_another_model_has_replaced_its_vectors(
+    stores: list[PostgresStore],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(indexer, "LOOK_S", 0.05)
+    here, there = stores
+    remember_batch(here, memory("a", "the tesla is red"))
+    with indexing(here, FakeEmbedder()) as first:
+        wait_until(lambda: first.status().embedded == 1)
+        with indexing(there, FakeEmbedder(name="other")):
+            wait_until(lambda: first.status().embedded == 0)
+
+    assert "embedding_replaced" in caplog.text

@@ -49,6 +49,7 @@ LOOK_S = 30.0
 """Seconds between looks for vectors that other daemons stored or dropped."""
 NEWS_AT_ONCE = 500
 PREPARED_AT_ONCE = 500
+REPLACED = "no memory has a vector of this model now: does another daemon embed them with another model?"
 
 log = logger()
 
@@ -289,6 +290,8 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
             embedded += len(known)
             after = until
             self._answer_questions()
+        if self._status.embedded and not embedded and self._store.newest_position():
+            log.warning("embedding_replaced", reason=REPLACED)
         self._change_status(embedded=embedded, searched=len(index))
 
     def _embed_next(
