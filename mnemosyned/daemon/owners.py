@@ -230,7 +230,6 @@ REFUSED_PROVIDED = (
     "this token of the identity provider has expired or is not accepted; get another, "
     "or ask who runs the server: its log gives the reason"
 )
-UNPROVEN = "the proxy has to send the secret of owners.proxy_secret_file as Mnemosyne-Proxy-Secret"
 REFUSED_PROXIED = (
     "the proxy names a user who may not log in here; ask who runs the server"
 )
@@ -325,10 +324,6 @@ class ProxyNames:
         if self._secret and not hmac.compare_digest(given, self._secret):
             return None
         return headers.get(self._header)
-
-    def lacks_proof(self, headers: Mapping[str, str]) -> bool:
-        """Return whether a request names a user, but not with the proxy's secret."""
-        return self._header in headers and self.name_of(headers) is None
 
     def holder(self, name: str, /) -> TokenHolder | None:
         """Return an owner by name, with its own scopes; None if there is none."""
@@ -478,8 +473,6 @@ class OwnerResources:
             holder = cache.holder(given) if cache else None
         if holder is None:
             reason = cache.refusal if cache and given else protocol.OWNER_ADVICE
-            if not cache and self._proxy and self._proxy.lacks_proof(request.headers):
-                reason = UNPROVEN
             raise protocol.token_refusal(reason, given=bool(given))
         return holder
 
