@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, cast
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -186,6 +187,8 @@ class Connection:
         self._address = address
         self._timeout_s = check_timeout(timeout_s)
         self._idle = IdleConnections()
+        self._streams = WeakKeyDictionary[socket.socket, int]()
+        """The connections of `events`, each with the process that opened it."""
 
     def __enter__(self) -> Self:
         return self
@@ -199,8 +202,12 @@ class Connection:
         return self._address.identity
 
     def close(self) -> None:
-        """Close the connections that no call uses."""
+        """Close the connections that no call uses, and end the iterators of `events` in other threads."""
         self._idle.close()
+        for stream in list(self._streams):
+            if self._streams.pop(stream, None) == os.getpid():  # not from before a fork
+                with contextlib.suppress(OSError):
+                    stream.shutdown(socket.SHUT_RDWR)
 
     def call(self, request: Request[R]) -> R:
         """Send a request and return its result. Raises the daemon's error, or `DaemonUnreachable`."""
@@ -240,8 +247,12 @@ class Connection:
                 with self._address.connect(self._timeout_s) as connection:
                     connection.settimeout(SILENCE_S)
                     connection.sendall(events_request(after, self._address.headers))
+                    self._streams[connection] = os.getpid()
                     while not reader.is_at_end:
-                        events = list(reader.feed(connection.recv(http.RECEIVED_BYTES)))
+                        data = connection.recv(http.RECEIVED_BYTES)
+                        if connection not in self._streams:  # as `close` was called
+                            return
+                        events = list(reader.feed(data))
                         if reader.is_open:
                             yield None
                         yield from events

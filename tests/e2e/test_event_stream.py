@@ -68,6 +68,23 @@ def test_a_client_sees_what_others_do_until_the_daemon_stops(daemon: Daemon) -> 
     assert EventKind.STOPPING in kinds
 
 
+def test_the_events_end_with_their_client(daemon: Daemon) -> None:
+    ended = threading.Event()
+
+    def read() -> None:
+        assert list(client.events()) == []
+        ended.set()
+
+    with daemon.client() as client:
+        threading.Thread(target=read, daemon=True).start()
+        eventually(lambda: streams(daemon) == 1, "a stream is being sent")
+
+        client.close()
+
+        assert ended.wait(WAIT_S)
+        client.remember("Tea.")
+
+
 def test_events_before_the_first_read_are_kept(daemon: Daemon) -> None:
     with daemon.client() as client:
         events = client.events()
