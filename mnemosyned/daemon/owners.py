@@ -587,6 +587,12 @@ def resources_of_owners(owners: OwnerMemories, memory: OpenMemory) -> OwnerResou
             raise errors.ConfigInvalid(
                 f"oidc needs PyJWT: {install_command('oidc')}", field="oidc.issuer"
             ) from error
+        if oidc.add_owners and not owners.owners.owns_tables():
+            raise errors.ConfigInvalid(
+                "oidc.add_owners: the database's login does not own the tables, so that it cannot add "
+                "owners: set this to false, and run `mnem owner add` with the login that owns them",
+                field="oidc.add_owners",
+            )
         provider = ProviderTokens(
             oidc, partial(owners.owners.named_holder, add=oidc.add_owners)
         )

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,13 +20,14 @@ from typing import Any
 import pytest
 from e2e.daemons import eventually
 from support.fakes import FakeTime
-from support.postgres import rows, run
+from support.postgres import MIGRATIONS, rows, run
 
 from mnemosyned.config.loading import load_config
 from mnemosyned.config.settings import OidcConfig
 from mnemosyned.errors import ConfigInvalid, DaemonBusy
 from mnemosyned.memory.engine_ports import OWN_SCOPES, Scope, TokenHolder
 from mnemosyned.storage.postgres.owners import PostgresOwners
+from mnemosyned.storage.postgres.store import PostgresServer
 
 pytest.importorskip("jwt")
 pytest.importorskip("cryptography")
@@ -36,7 +37,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
-from postgres.daemons import Serve
+from postgres.daemons import Serve, serve_owners
+from postgres.test_row_security import as_login, logins
 
 from mnemosyned.daemon.oidc import (
     FETCH_S,
@@ -144,7 +146,8 @@ def providing() -> Iterator[IdentityProvider]:
             self.end_headers()
             self.wfile.write(body[:1])
             served.pause()
-            self.wfile.write(body[1:])
+            with suppress(ConnectionError):
+                self.wfile.write(body[1:])
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
@@ -560,6 +563,20 @@ def test_an_owner_is_added_where_the_settings_allow_it(
         eventually(lambda: remember_as("carla") == 401, "carla is refused")
 
     assert {each.name for each in owners.owners()} == {"anna", "bert", "carla", "local"}
+
+
+def test_a_daemon_that_may_not_add_owners_does_not_start_to_add_them(
+    dsn: str, owners: PostgresOwners, provider: IdentityProvider, tmp_path: Path
+) -> None:
+    settings = with_provider(provider, MNEMOSYNE_OIDC_ADD_OWNERS="true")
+    with logins(dsn, "serving"):
+        PostgresServer(dsn, migrations=MIGRATIONS).migrate(serving="serving")
+
+        with (
+            pytest.raises(AssertionError, match=r"oidc\.add_owners"),
+            serve_owners(tmp_path, as_login(dsn, "serving"), owners, **settings),
+        ):
+            pass
 
 
 @pytest.mark.parametrize("has_secret", [False, True])

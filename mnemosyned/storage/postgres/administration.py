@@ -120,6 +120,11 @@ class AdministeredOwners:
         owners.on_change = self.on_change
         return owners
 
+    def owns_tables(self) -> bool:
+        """Return whether the login owns the tables, and so administers without a token."""
+        with self._pool.outside_transactions(ALL) as session:
+            return roles.table_owner(session)[0]
+
     @contextmanager
     def _administering(self) -> Iterator[PostgresSession]:
         """Lend a session in a transaction of administration, committed after the block.
