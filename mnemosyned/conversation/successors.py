@@ -475,7 +475,7 @@ def put_successors_first(
 @clear_on_forget
 @lru_cache(SUBJECTS_CACHED_MAX)
 def find_subject(text: str) -> frozenset[str]:
-    """Return the stems of words, and of parts of identifiers, that name a subject: no title, unit or day."""
+    """Return the stems of words and identifiers' parts that can name a subject; a title, unit or day cannot."""
     tokens = tokenize(text)
     names = " ".join(
         token.surface for token in tokens if token.kind is TokenKind.IDENTIFIER

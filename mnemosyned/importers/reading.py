@@ -170,7 +170,7 @@ class TextLine:
 
 
 def as_utf8(stream: BinaryIO) -> BinaryIO:
-    """Return a stream at its beginning in UTF-8, without its mark; of UTF-16, a copy."""
+    """Return a stream as UTF-8 without a byte order mark; a stream in UTF-16 is copied."""
     mark = stream.read(3)
     for signature, encoding in _WIDE.items():
         if mark.startswith(signature):

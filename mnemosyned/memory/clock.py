@@ -34,7 +34,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgment:
-    """Judgment of the clock: how far it can be trusted."""
+    """Judgment of the machine's clock: how far it can be trusted."""
 
     sighting: Sighting
     """The next one is judged by this."""
@@ -43,7 +43,7 @@ class Judgment:
 
     @property
     def now(self) -> datetime:
-        """The present time: the machine's clock, or where it jumped ahead, the time expected."""
+        """The machine's time, or the expected time if the clock jumped ahead."""
         return self.sighting.moment
 
 

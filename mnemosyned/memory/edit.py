@@ -135,11 +135,10 @@ Position = tuple[int, int | None]
 def in_force_again(
     successors: Mapping[int, int | None], gone: Collection[int]
 ) -> frozenset[int]:
-    """Return the superseded memories that nothing supersedes once the `gone` memories are deleted.
+    """Return the superseded memories that are in force again once the `gone` ones are deleted.
 
-    All are row numbers. `successors` maps superseded memories to their successors; it has each
-    memory that is in `gone` or whose successor is. None stands for an unknown successor, which
-    stays.
+    All are row numbers. `successors` maps superseded memories to their successors; it contains each
+    one that is in `gone` or has its successor there. An unknown successor, None, is not deleted.
     """
     again = set()
     for older, successor in successors.items():

@@ -148,7 +148,7 @@ class _LoadedEncoder:
     def _encode_batch(self, rows: Sequence[Sequence[int]]) -> Any:  # noqa: ANN401 as above
         """Return the vectors of a few texts, given as word pieces.
 
-        The texts lie below each other in one matrix, with `GAP` empty rows after each.
+        The texts are stacked in one matrix, with `GAP` empty rows after each to keep them apart.
         """
         np, weights = self._np, self._arrays
         lengths = np.array([len(row) for row in rows])

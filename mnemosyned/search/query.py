@@ -295,7 +295,7 @@ def _folded_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _handling_stems() -> frozenset[str]:
-    """Return the stems of verbs for handling records of any source, such as "send" or "receive"."""
+    """Return the stems of verbs for records, such as "send": in a question they are not its subject."""
     return frozenset(stem(fold_case(word)) for word in _WORDS["handling"].split())
 
 

@@ -390,7 +390,7 @@ def top_candidates(
 def _passing_rows(
     index: WordRows, found: Mapping[int, float], *, enough: int
 ) -> dict[int, float]:
-    """Return the {row number: score} of `found` that pass the question's filters, best first."""
+    """Filter the {row number: score} of `found` rows, best first, until `enough` pass; return those."""
     ranked = sorted(found, key=found.__getitem__, reverse=True)
     passing: dict[int, float] = {}
     for begin in range(0, len(ranked), TESTED_AT_ONCE):

@@ -66,7 +66,7 @@ def make_draft(
 def make_compacted_draft(
     memory: MemoryRecord, config: Config, *, now: datetime
 ) -> Draft:
-    """Return the draft, of `now`, of a message that a compaction removed, secrets masked if refused."""
+    """Return the draft of a message that a compaction removed; mask secrets unless the settings keep them."""
     rule: SecretRule = "keep" if config.secrets == "keep" else "mask"
     memory, done = apply_secret_rule(memory, rule)
     learnings = _recognize_learnings(memory, config, now, secrets=done)

@@ -290,7 +290,7 @@ class MemoryService:
     # ------------------------------------------------------------- exchange
 
     def export(self, request: Export) -> Iterator[bytes]:
-        """Return chunks of whole lines of all selected records; to close the iterator ends the snapshot."""
+        """Yield the selected records as lines, some at a time; closing the iterator ends the snapshot."""
         return self._exchange.export(request)
 
     def restore_lines(

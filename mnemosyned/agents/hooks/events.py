@@ -173,7 +173,7 @@ def _find_conversation_id(
 
 
 def _find_directory(client: str, payload: Payload, environment: Environment) -> str:
-    """Return the directory of the tool's project, or its current one; empty without any."""
+    """Return the tool's project directory, or else its current directory; empty if neither is known."""
     variables = _TABLES["project_variables"].get(client, ())
     named = find_text(environment, variables) or find_directory(payload)
     return named[:PATH_CHARS_MAX]

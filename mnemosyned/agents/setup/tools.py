@@ -445,7 +445,7 @@ def _run_program(
 
 
 def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None:
-    """Write the planned undo of an edit, and remove the edit and empty directories of setup.
+    """Write the planned undo of an edit, and remove it from the journal, and setup's empty directories.
 
     Raises `FileRefused` if the file was changed since the plan was made, or cannot be written.
     """

@@ -62,7 +62,7 @@ def styled_content(line: str) -> Content:
 
 
 def make_option(record: Hit | MemoryRecord, text: str) -> Option:
-    """Return a list's line for a memory or hit: time, source and `text`, with the id."""
+    """Return the line that shows a memory or hit in a list: time, source and `text`."""
     line = top_view.record_line(record.created_at, record.source, text)
     return Option(styled_content(line), id=record.id)
 

@@ -445,9 +445,9 @@ def _normalize_letters(text: str) -> str:
 
 @cache
 def _compile_hints(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no names
-    """Return the hints: any text that a rule can match has a hint in it.
+    """Return the hints of the rules for learnings: a text without any hint matches no rule.
 
-    With `ascii_only`, only the hints that an ASCII text can have. A hint that begins with another
+    With `ascii_only`, leave out hints that an ASCII text cannot contain. A hint that begins with another
     is searched where the shorter one occurs. One pattern that branches by letter takes a third of
     the time of one search per hint.
     """

@@ -253,7 +253,7 @@ class EventLoop:
     # -------------------------------------------------------------- accept
 
     def _accept_clients(self, listener: listening.Listener) -> None:
-        """Accept waiting clients but those of other users, making room, or else pause."""
+        """Accept waiting clients, unless another user's; if all places stay taken, pause."""
         for accepted in range(ACCEPTED_AT_ONCE):
             if len(self._connections) >= self._connections_max:
                 if accepted:  # whether one more waits is not known; epoll tells

@@ -124,7 +124,7 @@ def _take_bash_line(line: reading.TextLine, last: _Command | None) -> _Command |
 
 
 def _take_zsh_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
-    """Take a line, which continues a command that ends with a backslash."""
+    """Take a line: it continues the last command if that ends with a backslash, else begins one."""
     data = _META.sub(lambda meta: bytes(byte ^ 0x20 for byte in meta[1]), line.data)
     text = data.decode("utf-8", "replace").rstrip("\r\n")
     if last and last.text.endswith("\\") and last.text.count("\n") < LINES_MAX:

@@ -257,7 +257,7 @@ class OpenCodeDatabase(ImportFormat):
         return tables_of(source) >= TABLES
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the messages after a position, a message's row id, without those of subagents."""
+        """Yield the messages with row ids above `position`, without those of subagents."""
         with open_database(source.path) as database:
             rows = database.execute(
                 "SELECT m.rowid, m.id, m.session_id, s.directory, m.time_created, m.data "

@@ -185,7 +185,7 @@ class EndingStore(StorePart):
     def quote(
         self, session: CommonSession, endings: Sequence[EndingRecord]
     ) -> dict[EndingRecord, EndedStatement]:
-        """Return the statement of each ending in words, without those that were forgotten."""
+        """Return the text of the statement that each ending ended; leave out forgotten ones."""
         return _quote_endings(session, endings)
 
     @reads

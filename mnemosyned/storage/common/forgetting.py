@@ -449,7 +449,7 @@ class DeletionStore(StorePart):
         *,
         before: datetime | None = None,
     ) -> list[str]:
-        """Return the keys of forgotten records by ids of memories or calls, or if final by `before`."""
+        """Return keys of forgotten records: by ids of memories or calls, or all that are final by `before`."""
         return session.column(
             "SELECT id FROM forgotten WHERE owner = %(owner)s "
             "AND (id = ANY(%(ids)s::text[]) OR call = ANY(%(ids)s::text[]) "

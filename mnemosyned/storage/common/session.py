@@ -257,7 +257,7 @@ class CommonSession(Protocol):
         return self.execute_many(_insert_statement(table, rows[0], conflict), rows)
 
     def new_number(self, kind: RecordNumbers = "record", /) -> int | None:  # noqa: ARG002
-        """Return the number for a new row; None, as by default, if its table numbers its rows."""
+        """Return the number for a new row; None, the default, if the table assigns it."""
         return None
 
     def skip_numbers(self, kind: RecordNumbers, upto: int, /) -> None:  # noqa: ARG002
@@ -377,7 +377,7 @@ class CommonSession(Protocol):
         """
 
     def leave_secrets(self, seq: int, episode: int) -> None:
-        """Before an original leaves its episode, mark its secrets as secret in the other originals."""
+        """Mark an original's secrets in the episode's other originals, before it leaves the episode."""
 
     def restate_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
         """Extract an edited original's exact values again; its secrets stay marked in the others."""

@@ -382,7 +382,7 @@ class UndoStore(StorePart):
 def _read_undoable(
     session: CommonSession, id: str
 ) -> tuple[int, str | None, UndoneEpisode]:
-    """Return row number, parent, and the result of undoing an episode, with its originals' times."""
+    """Return an episode's row number, its parent, and what undoing it would restore."""
     row = session.execute(
         "SELECT e.seq, e.parent_id, e.covers_from, e.covers_until, count(m.seq), "
         "count(m.seq) FILTER (WHERE m.content = '') FROM episode AS e "

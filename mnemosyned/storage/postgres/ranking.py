@@ -157,7 +157,7 @@ class PostgresWords(WordRows):
         return found.newest
 
     def _cached_rows(self, forms: Forms, limit: int) -> _WordRows | None:
-        """Return a word's cached rows and newer ones, or None for fewer than the newest `limit` rows."""
+        """Return a word's cached rows and newer ones; None if some of the newest `limit` are unknown."""
         if self._kept is None:
             return None
         word = self._any_of(forms)
@@ -212,9 +212,9 @@ class PostgresWords(WordRows):
                 break
 
     def _look_up_newest(self, asked: dict[Forms, Asked]) -> dict[Forms, Asked]:
-        """Look up the newest rows of common words, from a lowest row number for each word.
+        """Look up the newest rows of common words, above a given row number for each word.
 
-        Save the rows of words that have enough. Return the others with a smaller lowest row number.
+        Save the rows of words with enough of them. Return the other words, to be asked further back.
         """
         bounded = {forms: what for forms, what in asked.items() if what.above}
         unbounded = {forms: what for forms, what in asked.items() if not what.above}

@@ -60,10 +60,9 @@ def open_writer(
 def open_with_log(
     path: Path, *pragmas: str, mode: str, check: Callable[[], object]
 ) -> SqliteSession:
-    """Return a connection that has the write-ahead log open; `mode` is `ro` or `rw`.
+    """Open a database file and its write-ahead log; `mode` is `ro` or `rw`.
 
-    `check` is called before and after it opens the file and its log, and raises an error if these
-    are others than they should be.
+    `check` is called before and after they are opened, and raises an error if they were replaced.
     """
 
     def open_both(connection: SqliteSession) -> None:

@@ -147,7 +147,7 @@ def _read_day_of_month(groups: Mapping[str, str]) -> int:
 
 
 def _month_day_span(today: datetime, day: int, *, ahead: bool) -> TimeSpan | None:
-    """Return the nearest day with a number in its month, as "the 26th"; None if no month has it."""
+    """Return the last or, with `ahead`, next day of a given number, as "the 26th"; None if no month has it."""
     first = today.replace(day=1)
     for step in range(MONTH_DAY_STEPS):
         month = shift_months(first, step if ahead else -step)

@@ -106,7 +106,7 @@ def _find_pgpass_passwords(text: str) -> Iterator[Secret]:
 
 
 def _find_signatures(text: str) -> Iterator[Secret]:
-    """Yield the signatures and tokens in the query of a URL, if they contain a digit."""
+    """Yield the values of signature and token parameters in URLs, if they contain a digit."""
     if "?" not in text and "&" not in text:
         return
     for match in _SIGNED.finditer(text):
