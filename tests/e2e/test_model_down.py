@@ -69,7 +69,7 @@ def test_an_endpoint_that_dies_in_a_cycle_leaves_no_group_behind(start: Start) -
         name: status[name] for name in counts
     }
     shown = daemon.mnem("log", "--format", "table").stdout.decode()
-    assert "written by rule: " in " ".join(shown.split())
+    assert "written without the model: " in " ".join(shown.split())
     assert "summaries are extractive until" in daemon.mnem("status").stdout.decode()
     assert {group["fallback_reason"] for group in report["groups"]} == {
         row[1] for row in log

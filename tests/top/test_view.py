@@ -147,10 +147,10 @@ def test_cycles_tell_who_wrote_their_summaries() -> None:
     new, old = top_view.cycle_lines(entries, 5)
 
     assert words(new).partition("schedule ")[2] == (
-        "12 memories; 2 summaries by the model; 1 summary by rule, as the model failed; "
+        "12 memories; 2 summaries by the model; 1 summary without the model, which failed; "
         "1 kept word for word; 1 group failed"
     )
-    assert words(old).endswith("0 memories, undone; 1 summary by rule")
+    assert words(old).endswith("0 memories, undone; 1 summary without a model")
     assert top_view.cycle_lines(entries, 1) == [new]
     assert words(*top_view.cycle_lines([], 3)) == "no cycle yet"
 

@@ -350,14 +350,14 @@ def cycle_lines(entries: Sequence[LogEntry], limit: int) -> list[str]:
 
 
 def _writer_counts(groups: Sequence[LogEntry]) -> Iterator[str]:
-    """Yield how many of a cycle's summaries each kind of writer made: "3 summaries by rule"."""
+    """Yield how many of a cycle's summaries each kind of writer made: "3 summaries by the model"."""
     numbers: Counter[str] = Counter()
     for group in groups:
         if group.status is GroupStatus.FAILED:
             continue
-        writer = "by the model" if group.model_share else "by rule"
+        writer = "by the model" if group.model_share else "without a model"
         if group.fallback_reason:
-            writer = "by rule, as the model failed"
+            writer = "without the model, which failed"
         elif group.status is GroupStatus.VERBATIM or group.summarizer == VERBATIM:
             writer = "word for word"
         numbers[writer] += 1

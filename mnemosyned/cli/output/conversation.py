@@ -91,7 +91,7 @@ def _compact_text(result: conversation.Shortened) -> str:
         head += click.style("; what cannot be left out exceeds the limit", fg="red")
     lines = [head]
     if result.fallback_reason:
-        lines.append(wrap_paragraph(f"by rule: {result.fallback_reason}"))
+        lines.append(wrap_paragraph(f"without the model: {result.fallback_reason}"))
     lines += [
         click.style(f"   their words: mnem expand {id}", dim=True)
         for id in result.expand

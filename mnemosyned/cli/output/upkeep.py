@@ -212,7 +212,9 @@ def _cycle_summary(report: CycleReport) -> str:
         head += click.style(f"; {failed} failed and will be tried again", fg="red")
     if fallbacks := sum(bool(group.fallback_reason) for group in report.groups):
         summaries = count_of(fallbacks, "summary")
-        head += f"; {summaries} written by rule because the model failed (mnem log says why)"
+        head += (
+            f"; {summaries} written without the model, which failed (mnem log says why)"
+        )
     return head
 
 
@@ -238,7 +240,9 @@ def _log_text(result: Logged, first: int) -> str:
     text = table(headers, rows, optional=("by", "items", "id"), room={"summary": 24})
     reasons = Counter(row.fallback_reason for row in result.rows if row.fallback_reason)
     fallbacks = [
-        wrap_paragraph(f"{count_of(count, 'summary')} written by rule: {reason}")
+        wrap_paragraph(
+            f"{count_of(count, 'summary')} written without the model: {reason}"
+        )
         for reason, count in reasons.most_common()
     ]
     lines = text.splitlines()
@@ -408,12 +412,12 @@ def backups_row(stats: Stats) -> str:
 
 
 def _summaries_row(status: values.SummarizerStatus) -> str:
-    """Return how many summaries the model and rules wrote; empty without a model."""
+    """Return how the summaries were written: by the model, or else extractive; empty without a model."""
     if status.state is values.SummarizerState.RULES:
         return ""
     return (
         f"{status.accepted:,} by the model ({status.retried:,} asked twice), "
-        f"{status.rejected:,} of its own refused, {status.fallbacks:,} by rule instead"
+        f"{status.rejected:,} of its own refused, {status.fallbacks:,} extractive instead"
     )
 
 
