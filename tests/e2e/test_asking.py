@@ -36,6 +36,7 @@ def test_several_ids_that_begin_alike_are_all_named(asked: Daemon) -> None:
     assert "We never deploy on Fridays." in done.stderr.decode()
 
 
+@pytest.mark.thorough
 def test_a_number_is_an_entry_of_the_last_list_or_an_id(asked: Daemon) -> None:
     done = shell(
         asked,
@@ -54,6 +55,7 @@ def test_a_number_is_an_entry_of_the_last_list_or_an_id(asked: Daemon) -> None:
     assert "the last list has the numbers 1 to 3" in done.stderr
 
 
+@pytest.mark.thorough
 def test_another_terminal_has_no_such_list(asked: Daemon) -> None:
     shell(asked, "mnem recall tea --format table")
 
@@ -87,6 +89,7 @@ def test_a_full_disk_gets_one_line(asked: Daemon) -> None:
     assert (done.returncode, done.stderr) == (1, said)
 
 
+@pytest.mark.thorough
 def test_ascii_alone_is_no_failure(asked: Daemon) -> None:
     done = shell(
         asked,

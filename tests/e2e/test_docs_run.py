@@ -24,15 +24,11 @@ def pages_that_run() -> list[Path]:
     return [page for page in PAGES if any(map(runs, blocks(page)))]
 
 
-READ_FIRST = ("README.md", "day.md")
-"""Pages that run with every change; the others with the thorough tests."""
-
-
 @pytest.mark.parametrize(
     "page",
     [
         pytest.param(
-            page, marks=() if page.name in READ_FIRST else pytest.mark.thorough
+            page, marks=() if page.name == "README.md" else pytest.mark.thorough
         )
         for page in pages_that_run()
     ],

@@ -59,6 +59,7 @@ def test_a_tag_may_stand_after_the_id(daemon: Daemon) -> None:
     assert memory["tags"] == ["tea"]
 
 
+@pytest.mark.thorough
 def test_newer_words_are_not_overwritten(editor: Path, daemon: Daemon) -> None:
     daemon.post("remember", id="m", content="the kettle is hot")
     write(
@@ -133,6 +134,7 @@ def dialogue(daemon: Daemon, answer: bytes, *words: str) -> tuple[int, str]:
         return code, seen().decode()
 
 
+@pytest.mark.thorough
 def test_every_memory_of_a_preview_is_shown_before_the_question(filled: Daemon) -> None:
     code, shown = dialogue(filled, b"n\n", "forget", "--session", "zoo")
 
@@ -174,6 +176,7 @@ def test_without_a_terminal_nothing_is_done(
     assert filled.mnem(*words, "--yes").returncode == 0
 
 
+@pytest.mark.thorough
 def test_a_preview_says_which_cannot_be_pinned(filled: Daemon) -> None:
     filled.post("sleep", force=True)
     filled.post("remember", id="last", content="a heron", session="zoo")

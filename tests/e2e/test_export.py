@@ -104,7 +104,8 @@ def test_an_export_is_private_and_has_a_footer(full: Daemon, tmp_path: Path) -> 
     assert full.mnem("export", str(file), "--force").returncode == 0
 
 
-@pytest.mark.parametrize("share", [0.1, pytest.param(0.5, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("share", [0.1, 0.5])
 def test_a_cut_export_leaves_no_summary_without_its_originals(
     full: Daemon, empty: Daemon, tmp_path: Path, share: float
 ) -> None:
@@ -236,6 +237,7 @@ def test_a_copy_of_the_database_is_an_export_too(full: Daemon, tmp_path: Path) -
     assert kept(copy) == kept(full.database)
 
 
+@pytest.mark.thorough
 def test_an_export_can_be_piped(full: Daemon, empty: Daemon) -> None:
     done = full.mnem("export")
 

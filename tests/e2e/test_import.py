@@ -16,6 +16,7 @@ import pytest
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, eventually, kept
 from e2e.terminals import on_terminal, popen
+from support.cases import each_case
 from support.import_samples import write_sample
 
 from mnemosyned.importers.importer import ImportSource
@@ -111,7 +112,7 @@ def test_a_pipe_is_imported_from_its_beginning(daemon: Daemon, tmp_path: Path) -
     assert b"4,000 remembered" in done.stdout
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "said"),
     [
         (b"", "{file} is empty"),
@@ -190,6 +191,7 @@ def test_files_are_imported_in_order_of_time(daemon: Daemon, tmp_path: Path) -> 
 # Stores of other programs, imported again after they changed.
 
 
+@pytest.mark.thorough
 def test_a_changed_record_is_an_edit(start: Start, tmp_path: Path) -> None:
     daemon = start(MNEMOSYNE_SECRETS="mask")
     path = write_sample("claude_mem", tmp_path / "rival")
@@ -273,6 +275,7 @@ def long_file(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.thorough
 def test_a_killed_import_goes_on(daemon: Daemon, long_file: Path) -> None:
     for goal in (1, 1_000):
         process = popen(daemon.socket, "import", str(long_file), home=daemon.home)

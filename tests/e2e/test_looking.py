@@ -25,6 +25,7 @@ from e2e.daemons import (
     running,
 )
 from e2e.programs import BIN, Process, start
+from support.cases import each_case
 
 pytestmark = pytest.mark.e2e
 
@@ -215,6 +216,7 @@ def test_tail_shows_the_newest_memories_in_order(filled: Daemon) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_tail_shows_once_what_is_stored_while_it_begins(tmp_path: Path) -> None:
     with (
         running(tmp_path) as daemon,
@@ -281,6 +283,7 @@ def compact(daemon: Daemon, *words: str, talk: Json = TALK) -> Json:
     return json.loads(done.stdout)
 
 
+@pytest.mark.thorough
 def test_a_killed_daemon_still_expands_what_it_compacted(start: Start) -> None:
     daemon = start()
     answer = compact(daemon, "--max-tokens", "2000", "--policy", "facts")
@@ -307,7 +310,7 @@ def test_people_read_what_was_done_and_how_to_undo_it(daemon: Daemon) -> None:
     assert "by estimate+20%" in window.stdout.decode()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "field"),
     [(b"{", "messages"), (b'{"other": 1}', "messages"), (b'["words"]', "messages[0]")],
 )

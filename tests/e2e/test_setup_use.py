@@ -134,6 +134,7 @@ def typed(home: Path, keys: bytes, *words: str) -> tuple[int, str]:
     return process.returncode, shown.decode()
 
 
+@pytest.mark.thorough
 def test_a_dialogue_asks_for_each_tool_and_shows_what_it_gets(tmp_path: Path) -> None:
     (tmp_path / ".cursor").mkdir()
     (tmp_path / ".config" / "zed").mkdir(parents=True)

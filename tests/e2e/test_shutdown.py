@@ -292,12 +292,14 @@ def waits_for_the_daemon(process: subprocess.Popen[bytes]) -> bool:
     return connected and state == "S"
 
 
+@pytest.mark.thorough
 def test_the_status_of_a_halted_daemon_names_its_process(start: Start) -> None:
     daemon = start()
     os.kill(daemon.process.pid, signal.SIGSTOP)
     try:
-        asked = daemon.mnem("status")
-        glance = daemon.mnem()
+        with ThreadPoolExecutor() as pool:
+            ask = [pool.submit(daemon.mnem, *words) for words in (["status"], [])]
+            asked, glance = (each.result() for each in ask)
     finally:
         os.kill(daemon.process.pid, signal.SIGCONT)
 

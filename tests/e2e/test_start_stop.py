@@ -78,6 +78,7 @@ def test_a_daemon_is_started_asked_and_stopped(run: Run) -> None:
     assert run("status").returncode == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["start", "restart"])
 def test_of_several_starts_at_once_each_says_that_the_daemon_runs(command: str) -> None:
     def wait(start: subprocess.Popen[bytes]) -> tuple[float, bytes]:
@@ -266,6 +267,7 @@ def test_a_full_log_is_begun_anew_and_one_older_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "d.log").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.thorough
 def test_a_start_names_a_log_that_cannot_be_written(run: Run) -> None:
     log = start_and_find_log(run)
     run("stop")

@@ -108,6 +108,7 @@ def test_an_old_version_is_refused(door: Door) -> None:
         connection.connect()
 
 
+@pytest.mark.thorough
 def test_a_certificate_is_renewed(start: Start, authority: Authority) -> None:
     served, renewed = authority.issue(*NAMES), authority.issue(*NAMES)
     daemon = start(**served.settings)
@@ -341,6 +342,7 @@ def test_calls_share_a_connection(
         assert len(relay.connections) == 1
 
 
+@pytest.mark.thorough
 def test_a_hundred_calls_at_once_are_answered(door: Door) -> None:
     texts = [f"{number} " + "word " * 10_000 for number in range(100)]
 
@@ -355,6 +357,7 @@ def test_a_hundred_calls_at_once_are_answered(door: Door) -> None:
     assert asyncio.run(remember_all()) == texts
 
 
+@pytest.mark.thorough
 def test_events_come_over_tls(door: Door) -> None:
     def talk() -> None:
         time.sleep(0.3)

@@ -10,7 +10,7 @@ from e2e.conftest import Start
 from e2e.daemons import Daemon, eventually, rows
 from support.agents import claude_line, write_lines
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 SETTLE = {"MNEMOSYNE_WATCH_SETTLE_S": "0.2"}
 SESSION = "claude-code:s1"
@@ -75,7 +75,6 @@ def test_a_growing_transcript_survives_a_kill(start: Start, tmp_path: Path) -> N
     } == {SESSION}
 
 
-@pytest.mark.thorough
 def test_folders_are_listed_removed_and_refused(start: Start, tmp_path: Path) -> None:
     by_settings, by_command = tmp_path / "one", tmp_path / "two"
     by_settings.mkdir()

@@ -86,6 +86,7 @@ def test_the_pages_show_the_memory_until_ctrl_c(daemon: Daemon, tmp_path: Path) 
         socket.create_connection(("127.0.0.1", browser.port), timeout=WAIT_S)
 
 
+@pytest.mark.thorough
 def test_a_daemon_that_comes_back_is_shown_again(tmp_path: Path) -> None:
     home = tmp_path / "d"
     home.mkdir()
@@ -125,6 +126,7 @@ def test_a_memory_over_tcp_is_shown_with_its_token(tmp_path: Path) -> None:
             assert door.token not in browser.ask("/")[2]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(os.geteuid() != 0, reason="plays another user, which needs root")
 def test_another_user_gets_nothing(daemon: Daemon, tmp_path: Path) -> None:
     with web(tmp_path, "--socket", str(daemon.socket)) as (_, address):

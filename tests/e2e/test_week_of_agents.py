@@ -22,7 +22,7 @@ from support.agents import (
     write_lines,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 MONDAY = datetime.now(UTC) - timedelta(days=3)
 DATABASE = (
