@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cases import each_case
 from support.engines import SQLITE
 from support.fakes import (
     NOON,
@@ -169,7 +170,7 @@ FILTERS |= {
 
 
 @pytest.mark.usefixtures("_limits")
-@pytest.mark.parametrize("order", ListOrder)
+@each_case("order", ListOrder)
 def test_pages_hold_each_match_once_in_order(
     store: MemoryStore, kept: Kept, order: ListOrder
 ) -> None:
@@ -181,7 +182,7 @@ def test_pages_hold_each_match_once_in_order(
 
 
 @pytest.mark.usefixtures("_limits", "kept")
-@pytest.mark.parametrize("order", ListOrder)
+@each_case("order", ListOrder)
 def test_memories_come_before_summaries(store: MemoryStore, order: ListOrder) -> None:
     wanted = ListFilter(limit=5, order=order, id_prefix="NOTE")
     expected = sorted(

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from domain.talks import talks
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
+from support.cases import thorough
 from support.fakes import FakeSummarizer, files_containing
 from support.leftovers import left_of
 from support.messages import call, result, says, text_block, tool_result, tool_use
@@ -149,8 +150,10 @@ def test_repeating_a_compaction_changes_nothing(lab: Lab, policy: str) -> None:
     assert not upon_it.changed
 
 
-@pytest.mark.parametrize("stripped", [False, True])
-@pytest.mark.parametrize("policy", ["auto", "facts"])
+@pytest.mark.parametrize(
+    ("policy", "stripped"),
+    [("auto", True), ("facts", False), *thorough(("auto", False), ("facts", True))],
+)
 def test_a_merged_compaction_loses_none(
     lab: Lab, policy: str, *, stripped: bool
 ) -> None:

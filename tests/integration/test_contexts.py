@@ -334,7 +334,7 @@ def test_no_content_brings_no_memory(prose_memory: Memory, message: str) -> None
     assert prose_memory.context(message).recalled == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("message", "words"),
     [
         ("Where is the Wi-Fi router?", "behind the larch"),

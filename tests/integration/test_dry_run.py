@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 
 import pytest
+from support.cases import thorough
 from support.fakes import FakeClock, memory, remember_batch
 from support.services import Lab
 
@@ -81,7 +82,7 @@ def test_a_late_arrival_has_its_day_and_all_above_written_again(lab: Lab) -> Non
     assert next(group.items for group in done.groups if group.level == 1) > 1
 
 
-@pytest.mark.parametrize("step", [1, 3, 10, 37, 10_000])
+@pytest.mark.parametrize("step", [3, 10_000, *thorough(1, 10, 37)])
 def test_a_backlog_is_parted_as_the_cycle_parts_it(lab: Lab, step: int) -> None:
     lab.cycle.plan_size = step
     weeks(lab.store)

@@ -173,7 +173,8 @@ def test_a_file_read_again_knows_an_edited_memory(lab: Lab, kettle: str) -> None
     assert lab.memory(kettle).content == "The samovar"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.usefixtures("trio")
+@each_case(
     ("edit", "message"),
     [
         (EditMemory("e", text="x"), "is a summary"),
@@ -183,7 +184,6 @@ def test_a_file_read_again_knows_an_edited_memory(lab: Lab, kettle: str) -> None
         (EditMemory(session="x"), "say which memories"),
     ],
 )
-@pytest.mark.usefixtures("trio")
 def test_an_unclear_edit_is_refused(lab: Lab, edit: EditMemory, message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
         lab.call(edit)

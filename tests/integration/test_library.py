@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.cases import each_case
 from support.fakes import NOON, FakeClock
 
 import mnemosyned
@@ -60,7 +61,7 @@ def test_it_is_at_hand_under_the_packages_name() -> None:
         _ = mnemosyned.Memorie  # type: ignore[attr-defined]  # mypy finds it, too
 
 
-@pytest.mark.parametrize(
+@each_case(
     "hand_in",
     [
         lambda memory: memory.remember_many(5),
@@ -190,6 +191,7 @@ print(memory.remember("x").stored)
 """
 
 
+@pytest.mark.thorough
 def test_a_program_ends_without_closing_and_a_closed_memory_logs_nothing(
     database: Path,
 ) -> None:
@@ -260,6 +262,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.thorough
 def test_a_fork_of_a_program_with_asyncio_is_refused_at_once(database: Path) -> None:
     ran = run_program(FORKED_ASYNC, database)
 

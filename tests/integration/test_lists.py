@@ -106,7 +106,7 @@ def test_what_was_superseded_or_expired_is_listed_on_request(
     assert everything == {"old", "new", "gone"}
 
 
-@pytest.mark.parametrize("cursor", ["1", "x~m1", "1~x1", "1~m", "9" * 18 + "~m1", "~"])
+@each_case("cursor", ["1", "x~m1", "1~x1", "1~m", "9" * 18 + "~m1", "~"])
 def test_a_cursor_that_no_page_gave_is_refused(
     listed_memory: Memory, cursor: str
 ) -> None:
@@ -141,9 +141,7 @@ def test_days_are_counted_one_by_one_and_a_few_at_once(listed_memory: Memory) ->
         assert len(listed_memory.days(until=end)) >= 20
 
 
-@pytest.mark.parametrize(
-    "request_", [Recall("ibex"), ListMemories(), Tag(tags=["a"]), Injections()]
-)
+@each_case("request_", [Recall("ibex"), ListMemories(), Tag(tags=["a"]), Injections()])
 def test_times_in_the_wrong_order_are_refused(lab: Lab, request_: Request[Any]) -> None:
     swapped = replace(request_, since=START, until=START - timedelta(days=1))
 
@@ -169,6 +167,7 @@ def test_days_that_cannot_be_counted_are_refused(
         listed_memory.days(**period)
 
 
+@pytest.mark.thorough
 def test_hours_days_and_months_are_counted_alike_before_and_after_sleeps(
     listed_memory: Memory,
 ) -> None:
@@ -387,7 +386,7 @@ def test_pinning_by_a_filter_leaves_the_archive(lab: Lab) -> None:
     assert not lab.memory("1").pinned
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("request_", "message"),
     [
         (Tag(tags=["a"]), "say which memories"),

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from support.cases import each_case
 from support.fakes import NOON, memory, remember_batch
 
 import mnemosyned
@@ -227,7 +228,7 @@ def test_the_candidates_are_those_that_a_look_at_every_memory_would_leave(
 
 
 @pytest.mark.usefixtures("texts")
-@pytest.mark.parametrize(
+@each_case(
     "where",
     [
         {"sessions": ("talk 3",)},
@@ -244,9 +245,11 @@ def test_rows_named_beforehand_narrow_as_the_filters_do(
 ) -> None:
     named = [found(store, *words, limit=5, **where) for words in QUESTIONS]
 
-    monkeypatch.setattr(search, "FEW_MAX", -1)
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "FEW_MAX", -1)
+        again = [found(store, *words, limit=5, **where) for words in QUESTIONS]
 
-    assert [found(store, *words, limit=5, **where) for words in QUESTIONS] == named
+    assert again == named
 
 
 @given(st.sets(st.integers(1, 60_000), min_size=1, max_size=60))

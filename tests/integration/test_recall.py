@@ -168,8 +168,27 @@ def test_a_word_that_stood_nowhere_is_found_once_it_does(
     assert [hit.id for hit in recall(lab, question)] == ["new"]
 
 
-@pytest.mark.parametrize("slept", [False, True])
-@pytest.mark.parametrize(
+TOLD = [
+    ("tram", "the tram was late", 28, 0.5),
+    ("dentist", "the dentist wants to see me again in May", 25, 0.9),
+    ("cake", "grandmother called about the cake", 18, 0.5),
+    ("boat", "the boat was sold", 17 * 24, 0.5),
+    ("talk", "what happened at the boat show yesterday", 9 * 24, 0.9),
+]
+
+
+@pytest.fixture(params=[False, True], ids=["fresh", "slept"])
+def slept(request: pytest.FixtureRequest, lab: Lab) -> bool:
+    """Whether what was told has been slept over."""
+    for id, content, hours_ago, importance in TOLD:
+        when = NOON - timedelta(hours=hours_ago)
+        keep(lab, id, content, created_at=when, importance=importance, session=id)
+    if request.param:
+        lab.sleep(force=True)
+    return bool(request.param)
+
+
+@each_case(
     ("question", "answers"),
     [
         ("what happened yesterday?", ["dentist", "tram", "cake"]),
@@ -186,24 +205,11 @@ def test_a_word_that_stood_nowhere_is_found_once_it_does(
 def test_a_question_for_nothing_but_a_time_lists_what_happened_then(
     lab: Lab, question: str, answers: list[str], *, slept: bool
 ) -> None:
-    told = [
-        ("tram", "the tram was late", 28, 0.5),
-        ("dentist", "the dentist wants to see me again in May", 25, 0.9),
-        ("cake", "grandmother called about the cake", 18, 0.5),
-        ("boat", "the boat was sold", 17 * 24, 0.5),
-        ("talk", "what happened at the boat show yesterday", 9 * 24, 0.9),
-    ]
-    for id, content, hours_ago, importance in told:
-        when = NOON - timedelta(hours=hours_ago)
-        keep(lab, id, content, created_at=when, importance=importance, session=id)
-    if slept:
-        lab.sleep(force=True)
-
     hits = recall(lab, question)
 
     originals = [hit for hit in hits if hit.lines or not slept]
     shown = [hit.lines[0].content if slept else hit.content for hit in originals]
-    ids = {content: id for id, content, *_ in told}
+    ids = {content: id for id, content, *_ in TOLD}
     assert [ids[text] for text in shown] == answers
 
 
@@ -400,7 +406,7 @@ def shown(hits: list[Hit]) -> list[tuple[str, float, float]]:
     ]
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@each_case("question", QUESTIONS)
 def test_hits_are_those_of_one_memory_with_everything(
     trio: list[MemoryService], question: str
 ) -> None:

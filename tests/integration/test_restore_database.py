@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from e2e.consistency import damage
 from e2e.daemons import kept
+from support.cases import thorough
 
 from mnemosyned import Memory
 from mnemosyned.cli.maintenance.databases import restore_database, restore_text
@@ -199,7 +200,9 @@ def restore_until(
         restore_database(backup, database)
 
 
-@pytest.mark.parametrize("step", range(STEPS + 1))
+@pytest.mark.parametrize(
+    "step", [*range(0, STEPS, 2), STEPS, *thorough(*range(1, STEPS, 2))]
+)
 def test_a_restore_that_is_killed_is_finished_or_was_not_begun(
     backup: Path, database: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:

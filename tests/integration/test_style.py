@@ -31,8 +31,8 @@ PRONOUNS_MAX = 2
 PRONOUN_SPAN = 24
 
 _AVOIDED = re.compile(
-    "|".join(
-        rf"(?P<a{number}>\b(?:{word})\b)" for number, word in enumerate(RULES["avoid"])
+    r"\b(?:{})\b".format(
+        "|".join(f"(?P<a{number}>{word})" for number, word in enumerate(RULES["avoid"]))
     ),
     re.IGNORECASE,
 )

@@ -67,7 +67,11 @@ def test_the_first_places_answer_a_question_with_a_time(
     assert 1 - len(missed) / len(questions) >= HIT_MIN, missed
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["before", "after"])
+@pytest.fixture(
+    scope="module",
+    params=[False, pytest.param(True, marks=pytest.mark.thorough)],
+    ids=["before", "after"],
+)
 def month(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Memory]:

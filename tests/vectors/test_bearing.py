@@ -1,6 +1,7 @@
 """Learnings rated for a request by the built-in encoder: those that it needs come first."""
 
 import gc
+import shutil
 import tomllib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -362,7 +363,7 @@ def test_without_its_model_nothing_is_rated() -> None:
 
 
 def test_a_request_waits_for_no_file_of_the_encoder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path))
     encoder = SentenceEncoder()
@@ -372,6 +373,7 @@ def test_a_request_waits_for_no_file_of_the_encoder(
     assert rater.rate("Add a price", ["Money is integer cents."]) == ()
 
     assert list(tmp_path.iterdir()) == []
+    shutil.copytree(cache, tmp_path, dirs_exist_ok=True)
     encoder.embed_question("ready")  # as the background does
     encoder.close()
     assert rater.rate_prompt("Which port did we choose?") is not None

@@ -46,6 +46,7 @@ TEXTS = [
 ]
 
 
+@pytest.mark.thorough
 def test_vectors_are_those_of_the_packages_own_code_whatever_texts_are_beside_them(
     encoder: SentenceEncoder,
 ) -> None:

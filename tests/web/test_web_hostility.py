@@ -114,6 +114,7 @@ def fields_of(text: str, id: str) -> dict[str, str]:
     return {**dict.fromkeys(texts.split(), text), "id": id, "limit": "1"}
 
 
+@pytest.mark.thorough
 def test_lists_show_hostile_texts_as_texts(attacked: tuple[Visitor, list[str]]) -> None:
     visitor, _ = attacked
     cycle = visitor.caller.log().rows[0].cycle  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.cases import each_case
 from web.visitor import (
     PORT,
     Changed,
@@ -252,7 +253,7 @@ def test_a_changed_setting_reaches_the_daemon(
     assert told == [os.getpid()]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("key", "value", "reason"),
     [
         ("wm_max", "many", "not 'many'"),
@@ -327,7 +328,7 @@ def test_a_file_that_cannot_be_written_is_named(
     assert f"{settings_file(home)} cannot be written: Permission denied" in page.text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("endpoint", "shown"),
     [
         ("http://ann:hunter2@127.0.0.1:8080/v1", "http://***@127.0.0.1:8080/v1"),
