@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hmac
 import re
+import stat
 import threading
 import time
 from collections import Counter, OrderedDict
@@ -306,10 +307,13 @@ class ProxyNames:
         self.cache = TokenCache(owners, find=self.holder, refusal=REFUSED_PROXIED)
         if not file:
             return
+        path = Path(file).expanduser()
         try:
-            self._secret = Path(file).expanduser().read_bytes().strip()
+            self._secret = path.read_bytes().strip()
             is_short = len(self._secret) < SECRET_CHARS_MIN
             problem = f"it has under {SECRET_CHARS_MIN} characters" if is_short else ""
+            if path.stat().st_mode & stat.S_IRWXO:
+                problem = "others may read it; take that right from them"
         except OSError as error:
             problem = str(error.strerror)
         if problem:

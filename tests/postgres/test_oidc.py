@@ -16,6 +16,7 @@ from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from e2e.daemons import eventually
@@ -47,6 +48,7 @@ from mnemosyned.daemon.oidc import (
     REFRESH_S,
     ProviderTokens,
 )
+from mnemosyned.daemon.owners import ProxyNames
 
 pytestmark = pytest.mark.postgres
 
@@ -495,6 +497,21 @@ def test_settings_that_would_let_others_in_are_refused(
         load_config(file, environ={})
 
 
+@pytest.mark.parametrize(
+    ("secret", "mode", "problem"),
+    [(SECRET, 0o604, "others may read it"), ("short", 0o600, "under 32 characters")],
+)
+def test_a_secret_that_others_may_know_is_refused(
+    tmp_path: Path, secret: str, mode: int, problem: str
+) -> None:
+    file = tmp_path / "secret"
+    file.write_text(secret)
+    file.chmod(mode)
+
+    with pytest.raises(ConfigInvalid, match=problem):
+        ProxyNames("X-User", str(file), Mock())
+
+
 def test_a_provider_without_tls_is_refused() -> None:
     with pytest.raises(ConfigInvalid, match="is not https"):
         ProviderTokens(
@@ -593,6 +610,7 @@ def test_a_proxy_names_its_user(
     proof = {}
     if has_secret:
         (tmp_path / "secret").write_text(f"{SECRET}\n")
+        (tmp_path / "secret").chmod(0o600)
         settings["MNEMOSYNE_OWNERS_PROXY_SECRET_FILE"] = str(tmp_path / "secret")
         proof = {"Mnemosyne-Proxy-Secret": SECRET}
     with serve(**with_provider(provider, **settings)) as service:
