@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -22,6 +23,7 @@ from mnemosyned.conversation.archived import (
     find_stub_pointer,
     is_stub_of,
 )
+from mnemosyned.conversation.briefing import leave_out
 from mnemosyned.conversation.budget import TokenBudget
 from mnemosyned.conversation.compaction import (
     THRESHOLD,
@@ -357,7 +359,9 @@ class WindowService:
             _normalize_spaces(message_text(as_user_message(request.message))),
             *(_normalize_spaces(each.text) for each in every if each.superseded_by),
         }
-        known = {learning.memory for learning in learnings if learning.memory}
+        known: dict[str, list[str]] = defaultdict(list)
+        for learning in learnings:
+            known[learning.memory or ""].append(learning.text)
         return list(_quotable_lines(hits, question, seen=seen, known=known))
 
     # --------------------------------------------------------------- compact
@@ -593,21 +597,29 @@ def _make_subject_text(request: Context, question: str) -> str:
 
 
 def _quotable_lines(
-    hits: Sequence[Hit], question: str, *, seen: set[str], known: set[str]
+    hits: Sequence[Hit],
+    question: str,
+    *,
+    seen: set[str],
+    known: Mapping[str, Sequence[str]],
 ) -> Iterator[tuple[str | None, str, str, Quoted]]:
     """Yield each recalled text once, best first, after the owner, id and words of its memory.
 
     The words come without notes on ends, whose words are forgotten with another memory. Texts in
-    `seen` are left out, and each yielded text is added there; so are memories with an id in `known`.
+    `seen` are left out, and each yielded text is added there; so are the learnings in `known`, which are those
+    of each memory by its id.
     """
     asked = parse_terms(question)
     for hit in hits:
         for line in hit.lines or (hit,):
-            words = _normalize_spaces(line.content)
-            if not words or words in seen or line.id in known:
+            text = line.content
+            if rules := known.get(line.id):
+                text = leave_out(rules, text, text)
+            words = _normalize_spaces(text)
+            if not words or words in seen:
                 continue
             seen.add(words)
-            snippet = cut_snippet(line.content, asked, width=QUOTED_CHARS_MAX)
+            snippet = cut_snippet(text, asked, width=QUOTED_CHARS_MAX)
             quoted = Quoted(
                 text="\n".join([snippet, *(f"({ended.note})" for ended in line.ended)]),
                 said=line.created_at,

@@ -120,6 +120,11 @@ def test_what_is_shown_as_a_learning_is_not_quoted_too(lab: Lab) -> None:
     assert window.system.count("Never use emojis") == 1
     assert not window.recalled
 
+    lab.remember("Ada owns the report. Always ask her before a change.", role="user")
+    window = lab.context("Who owns the report, before I change it?")
+    assert "] Ada owns the report.\n" in window.system
+    assert window.system.count("Always ask her") == 1
+
 
 def test_a_budget_comes_from_the_settings_or_from_the_request(lab: Lab) -> None:
     lab.change({"context.total": 9_000})
