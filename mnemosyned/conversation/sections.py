@@ -182,9 +182,12 @@ SCORE_SHARE_MIN = 0.2
 
 @cache
 def _continuations() -> frozenset[str]:
-    """Return the stems of the words with which a message only goes on: "continue", "weiter"."""
+    """Return the words with which a message only goes on: "continue", "weiter".
+
+    A word with the stem of one may be a subject: "carriers", "retries", "shipping".
+    """
     words = " ".join(language.continuations for language in LANGUAGES)
-    return frozenset(token.stem for word in words.split() for token in tokenize(word))
+    return frozenset(fold_case(token.surface) for token in tokenize(words))
 
 
 _UNSPACED_CONTINUATIONS = re.compile(
@@ -247,7 +250,8 @@ class Relevance:
 
 def _is_keyword(token: TextToken) -> bool:
     """Return whether a token is neither commonplace nor a direction of the talk, such as "continue"."""
-    return token.kind not in COMMONPLACE_KINDS and token.stem not in _continuations()
+    word = fold_case(token.surface)
+    return token.kind not in COMMONPLACE_KINDS and word not in _continuations()
 
 
 def _find_name_stems(message: str) -> set[str]:

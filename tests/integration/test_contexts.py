@@ -314,12 +314,13 @@ def prose_memory() -> Iterator[Memory]:
     with Memory(":memory:") as opened:
         for _ in range(300):
             words = prose(dice, longest=40)
-            opened.remember(f"{words} What comes next, we go on and continue.")
+            opened.remember(f"{words} What comes next, we started, go on and continue.")
         for text in (
             "The key box of the cabin hangs behind the larch, beside the Wi-Fi router.",
             "Ho comprato una bicicletta gialla per Bianca.",
             "猫の名前はタマです。",
             "서버는 nginx입니다.",
+            "The carriers send retries to Lund.",
         ):
             opened.remember(text)
         yield opened
@@ -329,7 +330,14 @@ def prose_memory() -> Iterator[Memory]:
     "message",
     [
         *("What next?", "ok, go on", "Thanks!", "continue", "Yes, please do that"),
-        *("Looks good, next step please", "Weiter", "Was nun?", "Et maintenant ?"),
+        *(
+            "Looks good, next step please",
+            "Keep going",
+            "Finished? Get started",
+            "Weiter",
+            "Was nun?",
+            "Et maintenant ?",
+        ),
         *("¿Y ahora qué?", "E adesso?", "что дальше?", "続けてください", "继续"),
         # It shares a single common word with what was said.
         "Could you sketch a poem about penguins, umbrellas and the cache of a squirrel?",
@@ -344,6 +352,8 @@ def test_no_content_brings_no_memory(prose_memory: Memory, message: str) -> None
     [
         ("Where is the Wi-Fi router?", "behind the larch"),
         ("ok, next: where is the key for the cabin", "behind the larch"),
+        ("who are the carriers?", "retries to Lund"),
+        ("and how many retries?", "The carriers"),
         ("Di che colore è la bicicletta di Bianca?", "gialla"),
         ("猫の名前は？", "タマ"),
         ("nginx 상태는?", "서버는 nginx입니다"),
