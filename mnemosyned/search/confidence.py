@@ -154,7 +154,7 @@ class ResultJudge:
             lent = "next to a hit" if is_neighbor else "nearest in meaning"
             reasons.append("characters" if share else lent)
         reason = "; ".join(filter(None, reasons))
-        if query.only_then or (result.parts.time and not query.subject):
+        if result.parts.time and (query.only_then or not query.subject):
             return WEIGHTS.placed, reason
         return confidence, reason
 

@@ -179,11 +179,13 @@ def test_a_question_for_what_is_current_is_no_list() -> None:
     assert latest == (unsure, [])
 
 
-def test_a_memory_of_the_only_time_asked_for_is_sure() -> None:
+def test_only_a_memory_of_the_only_time_asked_for_is_sure() -> None:
     day = TimeSpan(NOON, NOON + timedelta(hours=1))
     asked = query("what happened", spans=(day,), only_then=True, now=NOON)
 
     confidence, why = judge(asked, "the bike was stolen", time=1.0)
+    other, _ = judge(asked, "the bike was stolen", cosine=0.1)
 
     assert confidence > 0.8
     assert why.startswith("time: ")
+    assert other < 0.5

@@ -93,19 +93,21 @@ def test_names_and_a_code_that_words_find_are_not_searched_by_meaning(
     assert set(found("car-2042")) == set(found("due tesla-2042")) == set(texts)
 
 
-def test_a_question_for_nothing_but_a_time_finds_nothing_from_another_time_by_meaning(
+def test_a_question_for_nothing_but_a_time_finds_others_by_meaning_only_where_that_time_has_none(
     open_service: Open, clock: FakeClock
 ) -> None:
     service = open_service(FakeEmbedder(meanings=[("happened", "tesla")]))
     remember_embedded(service, "The tesla came")
     clock.advance(hours=24)
+    question = Recall(query="what happened today?")
 
-    def found() -> list[str]:
-        return contents(service.call(Recall(query="what happened today?")))
-
-    assert found() == []
+    other = service.call(question)
     remember_embedded(service, "The plums are ripe")
-    assert found() == ["The plums are ripe"]
+    todays = service.call(question)
+
+    assert contents(other) == ["The tesla came"]
+    assert "what follows is from other times" in other.note
+    assert contents(todays) == ["The plums are ripe"]
 
 
 def test_a_question_that_the_model_refuses_is_asked_once() -> None:
