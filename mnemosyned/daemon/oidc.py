@@ -42,6 +42,8 @@ LATEST = 253_402_300_799
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 EVERYBODY = "*"
 """The group that each user is in."""
+KEY_ID_CHARS = 100
+"""Of a key that the provider does not have, in the log."""
 NO_KEYS = "it publishes no key for RS256 or ES256 that has an id (kid)"
 AWAY = "the identity provider cannot be asked for its keys now; try again in a moment"
 
@@ -112,6 +114,11 @@ class ProviderKeys:
             self._fetched = now
             if not self._keys:
                 log.warning("provider_keys_missing", reason=NO_KEYS)
+            elif (
+                key_id not in self._keys
+            ):  # at most once a minute, as anybody can send such tokens
+                reason = f"the provider publishes no key {key_id[:KEY_ID_CHARS]!r}"
+                log.info("provider_token_rejected", reason=reason)
         except (OSError, HTTPException, ValueError, LookupError, TypeError) as error:
             if isinstance(error, HTTPError):
                 error.close()

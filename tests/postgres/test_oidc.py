@@ -438,15 +438,23 @@ def test_the_log_says_why_a_signed_token_is_rejected(
     assert reason in vars(line)["reason"]
 
 
-def test_the_log_tells_of_a_provider_without_usable_keys(
-    provider: IdentityProvider, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("published", "reason"), [([], "no key for RS256"), (["ec"], "no key 'rsa'")]
+)
+def test_the_log_tells_of_a_key_that_the_provider_does_not_have(
+    provider: IdentityProvider,
+    caplog: pytest.LogCaptureFixture,
+    published: list[str],
+    reason: str,
 ) -> None:
-    provider.published = []
+    caplog.set_level("INFO")
+    provider.published = published
+    known = tokens(provider)
 
-    assert tokens(provider).holder(provider.token()) is None
+    assert [known.holder(provider.token()) for _ in range(3)] == [None] * 3
 
     (line,) = caplog.records
-    assert "publishes no key" in vars(line)["reason"]
+    assert reason in vars(line)["reason"]
 
 
 def test_another_issuers_discovery_is_refused(provider: IdentityProvider) -> None:
