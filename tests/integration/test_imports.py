@@ -139,6 +139,25 @@ def test_a_long_note_is_split_at_its_headings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "content"),
+    [
+        ("2026-03-09 Team lunch.md", "# Team lunch\n\nAt noon", None),
+        ("2026-03-09-team_lunch.md", "# Team lunch\n\nAt noon", None),
+        ("2026-03-09 Team.md", "# Lunch\n\nAt noon", "2026-03-09 Team\n\n# Lunch\n\nAt noon"),
+        ("2026-03-09.md", "At noon", "2026-03-09\n\nAt noon"),
+    ],
+)  # fmt: skip
+def test_a_note_has_its_title_once(
+    tmp_path: Path, name: str, text: str, content: str | None
+) -> None:
+    (tmp_path / name).write_text(text)
+
+    (item,), _ = read(tmp_path / name)
+
+    assert item.memory.content == (content or text)
+
+
+@pytest.mark.parametrize(
     "sample",
     [each for each in SAMPLES.values() if each.format not in {"git", "opencode-files"}],
     ids=lambda sample: sample.name,

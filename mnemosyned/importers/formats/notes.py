@@ -180,6 +180,7 @@ _DATE_FIELDS = (
     "date", "created", "created_at", "date created", "creation date", "created-at", "datetime",
     "updated", "modified",
 )  # fmt: skip
+_TITLE_WORD = re.compile(r"[^\W_]+")
 _DATE_IN_NAME = re.compile(r"(?<!\d)(\d{4})[-_.]?(\d{2})[-_.]?(\d{2})(?!\d)")
 _INLINE_TAG = re.compile(r"(?<![\w#/&])#([^\W\d_][\w/-]*)")
 
@@ -338,5 +339,15 @@ def _add_title_and_headings(title: str, section: NoteSection) -> str:
     above = [title, *section.headings]
     if own:
         above = above[:-1] if section.headings else above
-    path = [name for name in dict.fromkeys(above) if name != own]
+    said = _find_title_words(own)
+    path = [
+        name
+        for name in dict.fromkeys(above)
+        if name != own and not (said and _find_title_words(name) == said)
+    ]
     return f"{' › '.join(path)}\n\n{section.text}" if path else section.text
+
+
+def _find_title_words(title: str) -> list[str]:
+    """Return the words of a title without its date: "2026-11-18-team_lunch" and "Team lunch" have the same."""
+    return _TITLE_WORD.findall(_DATE_IN_NAME.sub(" ", title).casefold())
