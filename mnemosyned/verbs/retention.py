@@ -124,7 +124,7 @@ class Prune(Request[Pruned], frozen=True, kw_only=True):
     """Delete the text of old originals.
 
     The settings or the options say how old; by default the archive keeps everything. All
-    originals of an episode are pruned together. Summaries, exact details and provenance stay.
+    originals of an episode are pruned together. Summaries, exact values and provenance stay.
 
     Raises `ClockJumped` and `PartlyDone`.
     """

@@ -231,7 +231,7 @@ def test_a_database_with_a_fault_is_backed_up_and_the_fault_is_named(
     with Memory(database) as memory:
         done = memory.backup(str(tmp_path / "copy.sqlite"))
 
-    assert done.problems == ["rows that belong to nothing: 1 (exact details)"]
+    assert done.problems == ["rows that belong to nothing: 1 (exact values)"]
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def test_details_are_shown_with_their_memory_and_the_secret_masked(lab: Lab) -> 
         (DetailKind.IDENTIFIER, "[secret:password]", "m1"),
     }
     printed = render(shown)
-    exact = printed.partition("Exact details:")[2]
+    exact = printed.partition("Exact values:")[2]
     lines = [line.split() for line in exact.splitlines()]
     assert ["date", "2026-03-17"] in lines
     assert ["duration", "40", "minutes"] in lines

@@ -237,7 +237,7 @@ def _superseding_note(moment: datetime | None, by: str | None = None) -> str:
 
 
 def _episode_text(episode: Episode) -> str:
-    """Return a summary in full: a line for each field, its content, and exact details."""
+    """Return a summary in full: a line for each field, its content, and exact values."""
     rows = [
         ("id", episode.id),
         ("tier", episode.tier.value),
@@ -257,14 +257,14 @@ def _covered_times(episode: Episode) -> str:
 
 
 def _details_text(details: Iterable[Detail]) -> str:
-    """Return exact details as a line for each kind, without repetitions; empty without any."""
+    """Return exact values as a line for each kind, without repetitions; empty without any."""
     values: dict[DetailKind, dict[str, None]] = {kind: {} for kind in DetailKind}
     for detail in details:
         values[detail.kind][detail.value] = None
     if not any(values.values()):
         return ""
     indent = " " * 15
-    lines = [click.style("Exact details:", bold=True)]
+    lines = [click.style("Exact values:", bold=True)]
     for kind, kind_values in values.items():
         if kind_values:
             line = textwrap.fill(

@@ -50,7 +50,7 @@ def _forget_notes(result: Forgotten) -> Iterator[str]:
         losing = count_of(result.pruned_losing_summary, "pruned original")
         their = "its" if result.pruned_losing_summary == 1 else "their"
         yield (
-            f"{losing} would lose {their} part of the summary; only {their} exact details stay"
+            f"{losing} would lose {their} part of the summary; only {their} exact values stay"
         )
     if result.dry_run and result.file_bytes >= SLOW_REWRITE_BYTES:
         seconds = duration_text(result.file_bytes / REWRITTEN_BYTES_PER_S)

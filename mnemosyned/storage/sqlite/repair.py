@@ -83,7 +83,7 @@ class Orphans:
 _ORIGINALS = "(SELECT seq FROM working_memory UNION ALL SELECT seq FROM archive)"
 _IDS = "(SELECT id FROM working_memory UNION ALL SELECT id FROM archive)"
 ORPHANS = (
-    Orphans("exact details", "detail", "memory_seq NOT IN (SELECT seq FROM archive)"),
+    Orphans("exact values", "detail", "memory_seq NOT IN (SELECT seq FROM archive)"),
     Orphans("states of memories", "memory_state", f"memory_seq NOT IN {_ORIGINALS}"),
     Orphans(
         "states of working memories",
