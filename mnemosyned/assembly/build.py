@@ -276,7 +276,7 @@ CACHE_BYTES_MAX = 12_000_000
 
 @dataclass(eq=False)
 class WatcherHost:
-    """Owner of the folder watcher, which exists once a folder is followed; safe from any thread."""
+    """Owner of the folder watcher, which exists once a folder is watched; safe from any thread."""
 
     service: MemoryService
     capture: Capture
@@ -318,7 +318,7 @@ class WatcherHost:
 
     def _ensure_watcher(self) -> Watcher:
         """Return the folder watcher; the first call creates and starts it."""
-        from mnemosyned.importers.watch import watched_files, watcher  # noqa: PLC0415 only to follow
+        from mnemosyned.importers.watch import watched_files, watcher  # noqa: PLC0415 only to watch
 
         with self._lock:
             if self._watcher is None:

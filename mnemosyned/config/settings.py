@@ -240,7 +240,7 @@ class HooksConfig(_Section, frozen=True):
 
 
 class WatchConfig(_Section, frozen=True):
-    """Folders that are followed, in addition to those of `mnem watch`."""
+    """Folders that are watched, in addition to those of `mnem watch`."""
 
     paths: Annotated[list[str], Meta(max_length=100)] = msgspec.field(
         default_factory=list

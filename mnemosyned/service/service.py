@@ -608,12 +608,12 @@ class MemoryService:
         )
 
     def watch(self, request: upkeep.Watch) -> upkeep.Watching:
-        """Add or remove followed folders, and return all. Raises `InvalidRequest` where none can be."""
+        """Add or remove watched folders, and return all. Raises `InvalidRequest` where none can be."""
         if self.watcher:
             return self.watcher.watch(request)
         if request.paths:
             raise InvalidRequest(
-                "only the daemon follows folders; start it and ask it over its socket",
+                "only the daemon watches folders; start it and ask it over its socket",
                 field="paths",
             )
         return upkeep.Watching([])

@@ -126,22 +126,22 @@ Paths = Annotated[
 
 
 class WatchedFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder or file that is followed."""
+    """A folder or file that is watched."""
 
     path: str
     added_by: Literal["command", "settings"]
     files: int = 0
-    """Files that have a format that is followed."""
+    """Files in a format that can be watched."""
     stored: int = 0
     """Memories stored of them so far."""
     read_at: datetime | None = None
     """When one of them was last read."""
     problem: str = ""
-    """Why it is not followed, or not by its events; empty if all is well."""
+    """Why it is not watched, or not by its events; empty if all is well."""
 
 
 class Watching(RowList[WatchedFolder], frozen=True):
-    """The folders that are followed."""
+    """The folders that are watched."""
 
     folders: list[WatchedFolder]
     waiting: int = 0
@@ -149,13 +149,13 @@ class Watching(RowList[WatchedFolder], frozen=True):
 
 
 class _Watched(Request[R], frozen=True):
-    paths: Annotated[Paths, doc("absolute paths of folders or files to follow")] = (
+    paths: Annotated[Paths, doc("absolute paths of folders or files to watch")] = (
         msgspec.field(default_factory=list)
     )
 
 
 class Watch(_Watched[Watching], frozen=True, kw_only=True):
-    """Follow folders, and list those that are followed.
+    """Watch folders: import their files, and what is added to them.
 
     The daemon remembers text that is added to their transcripts of agents' tools, notes in
     Markdown, JSON lines and shell histories. An edited note takes the place of its earlier version.
@@ -167,7 +167,7 @@ class Watch(_Watched[Watching], frozen=True, kw_only=True):
     writes = True
     local_only = True
 
-    remove: Annotated[bool, doc("stop following these; their memories stay")] = False
+    remove: Annotated[bool, doc("stop watching these; their memories stay")] = False
 
 
 class SleepStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -258,7 +258,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     restart_needed: list[str] = msgspec.field(default_factory=list)
     """Settings that were changed, and are in force only after a restart."""
     watched: list[WatchedFolder] = msgspec.field(default_factory=list)
-    """Folders whose files are followed."""
+    """Folders that are watched."""
     groups: list[GroupAccess] = msgspec.field(default_factory=list)
     """Groups that the owner of the request's token is a member of."""
     clock: str = ""

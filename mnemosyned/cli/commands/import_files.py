@@ -127,7 +127,7 @@ def _show_found() -> int:
         for path, what in found.items():
             terminal.say(f"mnem import {escape_line(path)}  # {what}")
         terminal.say(
-            "--dry-run shows first what is stored; mnem watch follows a folder",
+            "--dry-run shows first what is stored; mnem watch also imports what is added to a folder later",
             err=True,
         )
     else:

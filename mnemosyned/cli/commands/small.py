@@ -126,20 +126,20 @@ def top(context: click.Context) -> int:
 
 @click.command("watch")
 @click.argument("paths", nargs=-1, metavar="[PATHS]...", type=click.Path())
-@click.option("--list", "only_list", is_flag=True, help="Show what is followed.")
+@click.option("--list", "only_list", is_flag=True, help="Show what is watched.")
 @click.option(
-    "--remove", is_flag=True, help="Stop following PATHS; their memories stay."
+    "--remove", is_flag=True, help="Stop watching PATHS; their memories stay."
 )
 @options.json_option()
 @click.pass_context
 def watch(
     context: click.Context, paths: tuple[str, ...], *, only_list: bool, remove: bool
 ) -> None:
-    """Follow folders, and list those that are followed.
+    """Watch folders: import their files, and what is added to them.
 
     Transcripts of agents' tools, notes in Markdown, JSON lines and shell histories are read,
     including those that are there already. The daemon continues after every start. An edited note
-    takes the place of its earlier version. Without PATHS, show what is followed.
+    takes the place of its earlier version. Without PATHS, show what is watched.
     """
     if only_list and (paths or remove):
         raise click.UsageError("--list takes no PATHS; leave one of them out")

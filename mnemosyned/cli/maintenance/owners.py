@@ -445,7 +445,7 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
 
     `mnem import` reads FILE: memories, summaries, learnings and what belongs to them. The other
     file has data that an import leaves out: texts given to agents, memories that can be restored,
-    followed folders, tokens without their secrets, memberships of groups, and lines of the audit
+    watched folders, tokens without their secrets, memberships of groups, and lines of the audit
     log.
     """
     options.refuse_url(click.get_current_context())

@@ -301,7 +301,7 @@ def size_on_disk(stats: Stats) -> str:
 def _watching_text(watching: Watching) -> str:
     """Return a table of the folders that the daemon watches, with their problems below."""
     if not watching.folders:
-        return "nothing is watched; mnem watch DIR follows a folder"
+        return "nothing is watched; mnem watch DIR watches a folder"
     rows = [
         (
             *(folder.path, f"{folder.files:,}", f"{folder.stored:,}"),

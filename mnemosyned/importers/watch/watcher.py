@@ -303,7 +303,7 @@ class Watcher:
             for path, status in watched_files.files_below(root):
                 if room <= 0:
                     self._problems[root] = (
-                        f"only {files_max:,} files are followed; raise watch.files_max"
+                        f"only {files_max:,} files are watched; raise watch.files_max"
                     )
                     return
                 room -= 1
@@ -354,8 +354,8 @@ class Watcher:
         return self._due.stopping
 
     def _put_changed_file(self, path: str) -> None:
-        """Queue a changed file, if it is followed, until it settles (called by the observer)."""
-        if not watched_files.may_have_format(path) or not self._is_followed(path):
+        """Queue a changed file, if it is watched, until it settles (called by the observer)."""
+        if not watched_files.may_have_format(path) or not self._is_watched(path):
             return
         pause = self._pauses.get(path, 0.0)
         if path.endswith((".jsonl", ".json")) or "hist" in path.rpartition("/")[2]:
@@ -366,7 +366,7 @@ class Watcher:
             path, after_s=max(after_s, pause), at_most_s=max(at_most_s, pause)
         )
 
-    def _is_followed(self, path: str) -> bool:
+    def _is_watched(self, path: str) -> bool:
         """Return True if a path is a watched path, or below one without a hidden folder between."""
         for root in self._roots:
             if path == root:
