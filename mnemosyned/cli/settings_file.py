@@ -42,8 +42,7 @@ def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
         except (documents.NotEditable, documents.Unreadable) as error:
             written = "null" if value is msgspec.UNSET else json.dumps(value)
             raise ConfigInvalid(
-                f"{file}: its form is not one that can be edited here; set {key} to {written} by "
-                "hand",
+                f"{file} cannot be edited line by line; set {key} to {written} by hand",
                 field=key,
             ) from error
     if document.text != before:

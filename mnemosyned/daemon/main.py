@@ -316,7 +316,7 @@ class Daemon:
             if self._others:
                 self._others.signal_all(signal.SIGTERM)
             self._drain(loop)
-            notify_service_manager("STOPPING=1", "STATUS=final consolidation")
+            notify_service_manager("STOPPING=1", "STATUS=last sleep cycle")
             memory.service.stop_writes()
             if self._owners:
                 self._owners.stop_writes()

@@ -108,7 +108,9 @@ class ProviderKeys:
                 path = "/.well-known/openid-configuration"
                 found = self._fetch(self._issuer.rstrip("/") + path)
                 if found["issuer"] != self._issuer:
-                    raise ValueError("the discovery names another issuer")  # noqa: TRY301
+                    raise ValueError(  # noqa: TRY301
+                        "the provider names another issuer; set oidc.issuer to that one"
+                    )
                 uri = str(found["jwks_uri"])
             self._keys = _read_keys(self._fetch(uri)["keys"])
             self._fetched = now

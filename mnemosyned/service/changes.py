@@ -137,7 +137,10 @@ class ChangeService:
         ids = names(request.id)
         if len(ids) == 1:
             if request.dry_run:
-                raise InvalidRequest("dry_run needs filters", field="dry_run")
+                raise InvalidRequest(
+                    "dry_run previews what filters select; give filters instead of one id",
+                    field="dry_run",
+                )
             return self._edit_one(request, ids[0], changes)
         for name in ONE_ONLY:
             if getattr(request, name) is not None:

@@ -1,4 +1,4 @@
-"""SIGTERM, SIGINT and Ctrl-C: the final consolidation, its deadline, and calls that take long."""
+"""SIGTERM, SIGINT and Ctrl-C: the last sleep cycle, its deadline, and calls that take long."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ GROUP = 3
 
 @pytest.fixture(scope="module")
 def many_groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database whose final consolidation takes seconds."""
+    """A database whose last sleep cycle takes seconds."""
     database = tmp_path_factory.mktemp("backlog") / "memory.db"
     happened = datetime.fromisoformat(LONG_AGO)
     batch = [
@@ -132,7 +132,7 @@ def test_a_long_final_cycle_asks_for_time(start: Start, backlog: Path) -> None:
 
     daemon.process.send_signal(signal.SIGTERM)
     daemon.notices.wait("STOPPING=1")
-    eventually(lambda: episodes(daemon) > 0, "the final consolidation is under way")
+    eventually(lambda: episodes(daemon) > 0, "the last sleep cycle is under way")
     write = daemon.post("remember", content="late")
     sleep = daemon.post("sleep", dry_run=True)
     read = daemon.post("recall", query="step", limit=1)

@@ -374,7 +374,7 @@ def test_places_between_which_nothing_is_moved(
 
 
 def test_a_source_that_keeps_nothing_is_refused(dsn: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="keeps nothing to move"):
+    with pytest.raises(InvalidRequest, match="is empty: there is nothing to move"):
         move(dsn, tmp_path / "there.db")
 
     assert list(tmp_path.iterdir()) == []

@@ -139,7 +139,7 @@ def use(name: str) -> None:
 @click.argument("name")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def remove(name: str, *, yes: bool) -> None:
-    """Delete a model from this machine, after a question unless --yes is given."""
+    """Delete a model from this machine; ask first, unless --yes is given."""
     shelf = ModelStore()
     path = shelf.find(name, in_part=True)
     if path == _model_in_use():

@@ -150,9 +150,19 @@ def _check_files(files: Sequence[Path], seen: Heads) -> ChainVerifier:
 @click.option("--owner", help="Lines of or about this owner: a name or a number.")
 @click.option("--verb", help="Lines of this verb, such as recall, forget or login.")
 @click.option("--id", "id", help="Lines with this id.")
-@click.option("--days", type=click.IntRange(1, DAYS_MAX), default=7, show_default=True)
 @click.option(
-    "--limit", type=click.IntRange(1, LISTED_MAX), default=100, show_default=True
+    "--days",
+    type=click.IntRange(1, DAYS_MAX),
+    default=7,
+    show_default=True,
+    help="Days to look back.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, LISTED_MAX),
+    default=100,
+    show_default=True,
+    help="Maximum number of lines.",
 )
 @json_option()
 def list_lines(

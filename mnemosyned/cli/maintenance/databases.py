@@ -278,7 +278,9 @@ def move(
         old = stack.enter_context(_open_claimed(source, owner))
         size = count_stored(old.exchange)
         if size is None:
-            raise InvalidRequest(f"{source} keeps nothing to move", field="from")
+            raise InvalidRequest(
+                f"{source} is empty: there is nothing to move", field="from"
+            )
         new = stack.enter_context(_open_claimed(target, owner))
         moving = Moving(old.exchange, new.exchange)
         with terminal.progress_line("moving", "record", size) as advance:
@@ -466,8 +468,8 @@ def migrate(url: str | None, serving: str | None) -> None:
 def purge() -> int:
     """Rewrite tables and log, so that no deleted word is left in the server's files.
 
-    Each table is locked while it is written: requests wait. The answer says what is left, and until
-    when; the exit code is 1 where a step was not done.
+    Each table is locked while it is written: requests wait. The output says what is left, and until
+    when; the exit code is 1 if a step failed.
     """
     purged = _open_configured_server().purge()
     took = terminal.duration_text(purged.duration_s)

@@ -375,7 +375,7 @@ def is_lingering() -> bool | None:
 
 
 STOP_SLACK_S = 60.0
-"""Time for a stop beyond the deadline of the last consolidation."""
+"""Time for a stop beyond the deadline of the last sleep cycle."""
 LINES_MAX = 100_000
 
 
@@ -392,7 +392,7 @@ def start() -> None:
 
 @click.command()
 def stop() -> None:
-    """Stop the daemon, after its last consolidation.
+    """Stop the daemon, after a last sleep cycle.
 
     It works even if the settings file has a mistake.
     """
@@ -546,7 +546,7 @@ def stop_daemon(
     wait_s = config.shutdown_drain_s + config.sleep.shutdown_deadline_s + STOP_SLACK_S
 
     def show_consolidation() -> None:
-        """Show how far the stopping daemon's last consolidation is, if at a terminal."""
+        """Show how far the stopping daemon's last sleep cycle is, if at a terminal."""
         if not (process.socket and sys.stderr.isatty()):
             return
         with (
@@ -555,9 +555,9 @@ def stop_daemon(
         ):
             if progress := client.call(Status()).sleep.progress:
                 done = f"{progress.done:,} of {progress.total:,}"
-                show_progress(f"last consolidation: {done}")
+                show_progress(f"last sleep cycle: {done}")
 
-    words = f"process {process.pid} goes on with its last consolidation, then ends"
+    words = f"process {process.pid} goes on with its last sleep cycle, then ends"
     with calls.on_interrupt(words):
         ended = stop_process(process, wait_s=wait_s, watch=show_consolidation)
     if sys.stderr.isatty():
@@ -565,7 +565,7 @@ def stop_daemon(
     if not ended:
         raise errors.DaemonUnreachable(
             f"process {process.pid} has not ended after {wait_s:g} s; another `mnem stop` cuts a "
-            f"last consolidation short, and kill -9 {process.pid} ends it without loss if it hangs"
+            f"last sleep cycle short, and kill -9 {process.pid} ends it without loss if it hangs"
         )
     took = time.monotonic() - began
     say(f"stopped process {process.pid} in {took:.1f} s", err=True)
