@@ -155,7 +155,7 @@ class _Watched(Request[R], frozen=True):
 
 
 class Watch(_Watched[Watching], frozen=True, kw_only=True):
-    """Watch folders: import their files, and what is added to them.
+    """Watch folders: import files, and what is added to them.
 
     The daemon remembers text that is added to their transcripts of agents' tools, notes in
     Markdown, JSON lines and shell histories. An edited note takes the place of its earlier version.

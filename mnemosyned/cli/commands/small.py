@@ -135,7 +135,7 @@ def top(context: click.Context) -> int:
 def watch(
     context: click.Context, paths: tuple[str, ...], *, only_list: bool, remove: bool
 ) -> None:
-    """Watch folders: import their files, and what is added to them.
+    """Watch folders: import files, and what is added to them.
 
     Transcripts of agents' tools, notes in Markdown, JSON lines and shell histories are read,
     including those that are there already. The daemon continues after every start. An edited note
