@@ -36,6 +36,8 @@ KEYS_MAX_S = 86_400.0
 REFRESH_S = 60.0
 """Keys are asked for so often at most, whatever tokens name."""
 FETCH_S = 5.0
+WAIT_S = 2 * FETCH_S
+"""A request with an unknown key waits so long for another's fetch of discovery and keys."""
 BYTES_MAX = 1 << 20
 LATEST = 253_402_300_799
 """The end of the year 9999."""
@@ -84,7 +86,7 @@ class ProviderKeys:
         """
         is_known = key_id in self._keys
         is_due = not is_known or self._now() - self._fetched > KEYS_S
-        if is_due and self._refreshing.acquire(blocking=not is_known):
+        if is_due and self._refreshing.acquire(timeout=0 if is_known else WAIT_S):
             try:
                 self._refresh(key_id)
             finally:

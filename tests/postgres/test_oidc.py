@@ -41,6 +41,7 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from postgres.daemons import Serve, serve_owners
 from postgres.test_row_security import as_login, logins
 
+from mnemosyned.daemon import oidc as module
 from mnemosyned.daemon.oidc import (
     FETCH_S,
     KEYS_MAX_S,
@@ -378,7 +379,10 @@ def test_an_absent_provider_delays_the_unknown(provider: IdentityProvider) -> No
         known.holder(provider.token())
 
 
-def test_a_hanging_provider_delays_one(provider: IdentityProvider) -> None:
+def test_a_hanging_provider_delays_one(
+    provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "WAIT_S", 0.01)
     clock = FakeTime()
     known = tokens(provider, now=clock)
     assert known.holder(provider.token())
@@ -390,6 +394,8 @@ def test_a_hanging_provider_delays_one(provider: IdentityProvider) -> None:
         try:
             eventually(lambda: provider.asked.total() > asked, "it is asked")
             assert known.holder(provider.token())
+            with pytest.raises(DaemonBusy):
+                known.holder(provider.token(kid="unknown"))
             assert not waiting.done()
         finally:
             provider.answers.set()
