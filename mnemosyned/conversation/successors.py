@@ -212,7 +212,7 @@ class SuccessorFinder:
     def _put_behind(
         self, newest: InjectedQuote, others: Sequence[InjectedQuote]
     ) -> InjectedQuote:
-        """Return a quote with later and older quotes, if new to the agent and with further keywords."""
+        """Attach later and older quotes to a quote, if the agent lacks them and they add keywords."""
         related = {each.id: each for each in newest.related}
         keywords = find_keywords(newest.text)
         for each in others:

@@ -252,9 +252,9 @@ class SentenceEncoder(Embedder):
         return pack_four_bits(self.encode(texts)) if texts else []
 
     def embed_question(self, text: str) -> bytes:
-        """Return a vector, in half precision, that is near to the vectors of what answers a question.
+        """Return a question's vector, moved toward the vectors of its answers, in half precision.
 
-        `make fit-questions` fits the map of the question's own vector to it. Raises `ModelUnavailable`.
+        `make fit-questions` fits the matrix that moves it. Raises `ModelUnavailable`.
         """
         last, vector = self._last_question
         if vector and text == last:

@@ -281,7 +281,7 @@ def _order_results(
 ) -> list[RankedResult]:
     """Return all results, best first: memories, and one for each episode and its originals.
 
-    The score of a `lifted` memory is that of its result, whatever its episode says besides.
+    The result of a `lifted` memory has that memory's score: the rest of its episode adds nothing.
     """
     ordered: list[_RankKey] = []
     lines: dict[int, list[_ScoredLine]] = defaultdict(list)

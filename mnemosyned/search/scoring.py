@@ -514,7 +514,7 @@ def _coverage(
     in_name: Sequence[float],
     borrowed: Sequence[float] | None,
 ) -> float:
-    """Return the share of the question's keywords in a candidate, its speaker's name or neighbors."""
+    """Return how much of the question's keywords a candidate, its speaker's name and its neighbors contain."""
     count = len(in_name)
     terms = {term for term in range(count) if candidate.terms[term] or in_name[term]}
     if candidate.match.grams:  # parts of identifiers

@@ -386,9 +386,9 @@ def edit(visit: Visit) -> Response:
 
 
 def supersede(visit: Visit) -> Response:
-    """Show the form to write what is true instead of a memory, then both, then store the new one.
+    """Supersede a memory: show a form for the new text, then both texts, then store the new one.
 
-    With a `query`, what was said of it since can be taken over.
+    With a `query`, the form offers the texts of newer memories on it.
     """
     old = visit.call(memories.Get(visit.field("id"))).memory
     is_sent = visit.request.path == "/supersede" and visit.request.method == "POST"
@@ -396,7 +396,7 @@ def supersede(visit: Visit) -> Response:
         return redirect_to("/memory", id=old.id)  # the form was sent twice
     if old is None or old.superseded_at or old.pruned_at:
         raise InvalidRequest(
-            "only a memory that has its words, and that no newer one supersedes, is superseded"
+            "only a memory that still has its text, and that no other supersedes, can be superseded"
         )
     text = visit.fields.get("text", "")
     mark = sha256(old.content.encode()).hexdigest()

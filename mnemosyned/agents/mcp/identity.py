@@ -86,9 +86,9 @@ def identify(
 ) -> ClientIdentity:
     """Return the client, conversation and project of a request.
 
-    Without `client_name` the one in `origin` counts. Conversation and project of Claude Code's
-    environment count for it alone, as programs inherit them. A client over HTTP without a session
-    has one a day.
+    Without `client_name`, the name in `origin` is used. Claude Code's variables for conversation and
+    project are used for Claude Code alone, as other programs inherit them. A client over HTTP that
+    names no session gets one for each day.
     """
     client = client_of(client_name or origin["client"])
     own = "claude_" if client == CLAUDE_CODE else ""

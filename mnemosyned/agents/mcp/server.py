@@ -588,9 +588,9 @@ class UnreachableDaemon:
 def answer_alone(
     line: bytes, headers: dict[str, str], reason: str
 ) -> tuple[bytes, dict[str, str]]:
-    """Return the answer to a message without a daemon, and its headers in lower case.
+    """Return the answer to a message while no daemon answers, and its headers in lower case.
 
-    Lists are as usual; a call gets an error with the `reason`.
+    Tools, prompts and resources are listed as usual; a call fails with the `reason`.
     """
     route = mcp_route(UnreachableDaemon(reason), AgentSessions(None))
     lowered = {name.lower(): value for name, value in headers.items()}

@@ -157,7 +157,7 @@ class SetupJournal:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the lock in the block, over edits just read; delete an empty journal after it."""
+        """Lock the journal for the block, and read it again; delete it after the block if it is empty."""
         make_private_folder(str(self._folder))
         with (self._folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -166,7 +166,7 @@ def _projects_table(result: listing.ProjectList) -> str:
 
 
 def _days_table(result: listing.DayList) -> str:
-    """Return a table of days, hours or months: memories, texts for agents, recalls and figures."""
+    """Return a table with a row for each day, hour or month: what was stored, given and recalled."""
     unit = "month" if result.by == "month" else "day"
     rows = [
         [

@@ -225,8 +225,8 @@ def listen_on_tcp(
 ) -> Iterator[Listener]:
     """Listen on a TCP address, "host:port", in a block, and yield the listener.
 
-    Clients send the token in `token_file`, created if missing; with None, an owner's token, or headers
-    that `admits` accepts. With `joins`, another process listens there already. Raises
+    Clients send the token in `token_file`, which is created if missing. Without a file, they send an
+    owner's token, or headers that `admits` accepts. With `joins`, another process listens there already. Raises
     `InvalidRequest` for an address in use, and `ConfigInvalid` for the token's file.
     """
     token, advice = b"", OWNER_ADVICE

@@ -325,7 +325,7 @@ class CommonVectors(MemoryVectors, ABC):
             return []
 
     def _begin_search(self, text: str) -> tuple[VectorSearch, bytes] | None:
-        """Return what compares the vector of a text, and that vector; None without one in time."""
+        """Return the search of vectors, and a text's vector to search with; None if it takes too long."""
         question = self.ask(text)
         vector = question.vector() if question else None
         search = self._search() if vector is not None else None

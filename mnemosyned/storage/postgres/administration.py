@@ -386,8 +386,8 @@ class AdministeredOwners:
     def join(self, group: str, member: str, scopes: Sequence[Scope]) -> Membership:
         """Make an owner a member of a group, or change what a member may do there.
 
-        Raises `NotFound`, and `InvalidRequest` for a group as the member, or scopes that a group has
-        not.
+        Raises `NotFound`, and `InvalidRequest` for a group as the member, or scopes that members cannot
+        have.
         """
         unknown = [scope for scope in scopes if scope not in OWN_SCOPES]
         if unknown or not scopes:

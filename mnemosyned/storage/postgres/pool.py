@@ -194,7 +194,7 @@ class OwnerGrowth:
 
 
 def refresh_statistics(session: PostgresSession) -> bool:
-    """Outside a transaction, analyze owned tables of which too few rows are expected; return whether."""
+    """Analyze the tables if the planner expects too few rows, outside a transaction; return whether it did."""
     counts = session.execute(_COUNTS).fetchone() if session.scalar(_OWN) else None
     if counts is None:
         return False

@@ -121,8 +121,8 @@ def _migration_files(folder: Path) -> list[Path]:
 def _apply_migrations(connection: sqlite3.Connection, files: list[Path]) -> None:
     """Apply the migrations that the file has not had, each in one transaction.
 
-    They are recorded in the table of sqlite-utils, which shows them. It is not loaded for that, since
-    it loads numpy: a new database would wait a third of a second.
+    They are recorded in the table of sqlite-utils, which can list them. sqlite-utils itself is not
+    loaded: it loads numpy, which would delay a new database by a third of a second.
     """
     for statement in _split_statements(_RECORDS):
         connection.execute(statement)

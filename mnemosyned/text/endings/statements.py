@@ -367,10 +367,10 @@ def find_ending_statements(
 def rate_endings(
     older: str, new: Statement, meanings: SentenceMeanings | None = None
 ) -> tuple[float, Ending] | None:
-    """Return the likeliest ending of a statement of an older text, behind the logarithm of its odds.
+    """Return how likely `new` ends a statement of an older text, as log odds, and that ending.
 
-    It is above 0 if it is likely enough to be stored. Vectors are asked only about pairs that their
-    words do not rule out; the result is None if all are.
+    Odds above 0 are high enough to store the ending. Vectors are compared only for pairs that their
+    words do not rule out; the result is None if they rule out all.
     """
     model = _read_model()
     pairs: list[tuple[float, Statement, list[float]]] = []
