@@ -104,11 +104,11 @@ class ProviderKeys:
         if is_known or now - self._tried < REFRESH_S:
             return
         self._tried = now
+        discovery = self._issuer.rstrip("/") + "/.well-known/openid-configuration"
+        uri = self._jwks_uri or discovery
         try:
-            uri = self._jwks_uri
-            if not uri:
-                path = "/.well-known/openid-configuration"
-                found = self._fetch(self._issuer.rstrip("/") + path)
+            if not self._jwks_uri:
+                found = self._fetch(discovery)
                 if found["issuer"] != self._issuer:
                     raise ValueError(  # noqa: TRY301
                         "the provider names another issuer; set oidc.issuer to that one"
@@ -117,7 +117,7 @@ class ProviderKeys:
             self._keys = _read_keys(self._fetch(uri)["keys"])
             self._fetched = now
             if not self._keys:
-                log.warning("provider_keys_missing", reason=NO_KEYS)
+                log.warning("provider_keys_missing", url=uri, reason=NO_KEYS)
             elif (
                 key_id not in self._keys
             ):  # at most once a minute, as anybody can send such tokens
@@ -126,9 +126,8 @@ class ProviderKeys:
         except (OSError, HTTPException, ValueError, LookupError, TypeError) as error:
             if isinstance(error, HTTPError):
                 error.close()
-            log.warning(
-                "provider_keys_missing", reason=f"{type(error).__name__}: {error}"
-            )
+            reason = f"{type(error).__name__}: {error}"
+            log.warning("provider_keys_missing", url=uri, reason=reason)
 
     def _fetch(self, url: str) -> Any:  # noqa: ANN401 any JSON
         """Return the JSON at a URL of the provider. Raises `OSError` and `ValueError`."""

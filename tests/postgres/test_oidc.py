@@ -463,11 +463,16 @@ def test_the_log_tells_of_a_key_that_the_provider_does_not_have(
     assert reason in vars(line)["reason"]
 
 
-def test_another_issuers_discovery_is_refused(provider: IdentityProvider) -> None:
+def test_another_issuers_discovery_is_refused(
+    provider: IdentityProvider, caplog: pytest.LogCaptureFixture
+) -> None:
     provider.discovery["issuer"] = "https://evil.example"
 
     with pytest.raises(DaemonBusy):
         tokens(provider).holder(provider.token())
+
+    (line,) = caplog.records
+    assert vars(line)["url"].endswith("/.well-known/openid-configuration")
 
 
 @pytest.mark.filterwarnings("ignore:The RSA key is 1024 bits")
