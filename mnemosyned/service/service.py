@@ -477,7 +477,8 @@ class MemoryService:
         """Return the candidates for a question, and a note on what the search lacks, or none."""
         with self.store.search.one_snapshot():
             candidates = self.store.search.candidates(query)
-            is_found = query.only_then or query.terms.are_names
+            is_listing = query.only_then and not query.subject
+            is_found = is_listing or query.terms.are_names
             if is_found and candidates.memories:
                 return candidates, ""  # meaning would add noise
             return self.vectors.near(question, query, candidates)

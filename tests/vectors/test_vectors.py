@@ -96,7 +96,7 @@ def test_names_and_a_code_that_words_find_are_not_searched_by_meaning(
 def test_a_question_for_nothing_but_a_time_finds_others_by_meaning_only_where_that_time_has_none(
     open_service: Open, clock: FakeClock
 ) -> None:
-    service = open_service(FakeEmbedder(meanings=[("happened", "tesla")]))
+    service = open_service(FakeEmbedder(meanings=[("happened", "works", "tesla")]))
     remember_embedded(service, "The tesla came")
     clock.advance(hours=24)
     question = Recall(query="what happened today?")
@@ -108,6 +108,9 @@ def test_a_question_for_nothing_but_a_time_finds_others_by_meaning_only_where_th
     assert contents(other) == ["The tesla came"]
     assert "what follows is from other times" in other.note
     assert contents(todays) == ["The plums are ripe"]
+    # "Works" is a word of its own, to be compared in meaning.
+    work = service.call(Recall(query="who works today?"))
+    assert "The tesla came" in contents(work)
 
 
 def test_a_question_that_the_model_refuses_is_asked_once() -> None:
