@@ -396,7 +396,7 @@ def supersede(visit: Visit) -> Response:
         return redirect_to("/memory", id=old.id)  # the form was sent twice
     if old is None or old.superseded_at or old.pruned_at:
         raise InvalidRequest(
-            "only a memory that still has its text, and that no other supersedes, can be superseded"
+            "only a memory that still has its text, and that no newer one supersedes, can be superseded"
         )
     text = visit.fields.get("text", "")
     mark = sha256(old.content.encode()).hexdigest()
