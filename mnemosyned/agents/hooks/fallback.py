@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 WARN_EVERY_S = 3_600
 DOWN_NOTES = (
     "mnemosyned does not answer; what is said now waits until it runs again: mnem start",
-    "mnemosyned does not answer and its spool is full; start it: mnem start",
+    "mnemosyned does not answer and its spool or the disk is full; start it: mnem start",
 )
 BUSY_NOTES = (
     "mnemosyned runs, but is busy; what is said now waits and is remembered later",
-    "mnemosyned runs, but is busy, and its spool is full; if this goes on: mnem doctor",
+    "mnemosyned runs, but is busy, and its spool or the disk is full; if this goes on: mnem doctor",
 )
 """What the user is told of a call that waits, and of a full spool."""
 

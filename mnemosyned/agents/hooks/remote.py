@@ -55,7 +55,7 @@ WAITING_NOTE = (
 REFUSED_NOTE = (
     "{url} refuses the token {origin}; what is said now waits here until you {step}"
 )
-FULL_NOTE = "{url} does not take what is said, and the spool for it is full"
+FULL_NOTE = "{url} does not take what is said, and the spool for it or the disk is full"
 
 
 def handle_event(payload: bytes) -> str | None:
