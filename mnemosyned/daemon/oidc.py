@@ -118,9 +118,8 @@ class ProviderKeys:
             self._fetched = now
             if not self._keys:
                 log.warning("provider_keys_missing", url=uri, reason=NO_KEYS)
-            elif (
-                key_id not in self._keys
-            ):  # at most once a minute, as anybody can send such tokens
+            elif key_id not in self._keys:
+                # At most once a minute, as anybody can send such tokens.
                 reason = f"the provider publishes no key {key_id[:KEY_ID_CHARS]!r}"
                 log.info("provider_token_rejected", reason=reason)
         except (OSError, HTTPException, ValueError, LookupError, TypeError) as error:
