@@ -248,7 +248,7 @@ class SentenceEncoder(Embedder):
         return f"{self.name} {TOKENS_MAX} {TEXT_FORM} {encoder_file.RESOURCES['weights.npz']}"
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return one vector of four bits a number for each text. Raises `ModelUnavailable`."""
+        """Return a vector for each text, in four bits for each of its numbers. Raises `ModelUnavailable`."""
         return pack_four_bits(self.encode(texts)) if texts else []
 
     def embed_question(self, text: str) -> bytes:

@@ -394,9 +394,7 @@ class ModelSummarizer(Summarizer):
                 return salvaged
         self.rejected += 1
         kinds = ", ".join(dict.fromkeys(str(problem.kind) for problem in problems))
-        raise SummarizerFailed(
-            f"The summary of {self.name} was refused twice: {kinds}."
-        )
+        raise SummarizerFailed(f"the summary of {self.name} was refused twice: {kinds}")
 
     def count_room_tokens(self, messages: Sequence[Message]) -> int:
         """Return the tokens of the window that a request, an answer and a retry leave for memories.
@@ -408,7 +406,7 @@ class ModelSummarizer(Summarizer):
         room = self._model.context_tokens - taken
         if room < ROOM_TOKENS_MIN:
             raise SummarizerFailed(
-                f"The window of {self.name} is too small for any memory."
+                f"the context window of {self.name} is too small for any memory"
             )
         return room
 
@@ -458,7 +456,7 @@ class _GroupSummarizer:
         )
         if len(found) > PARTS_MAX:
             raise SummarizerFailed(
-                f"The group fills {len(found)} windows of {self.by.name}."
+                f"the memories fill {len(found)} context windows of {self.by.name}, more than {PARTS_MAX}"
             )
         if len(found) == 1:
             return self._finish(ask(found[0]))
@@ -510,7 +508,7 @@ class _GroupSummarizer:
                 for window in found
             ]
         raise SummarizerFailed(
-            f"The summaries of {self.by.name} do not fit into its window."
+            f"the summaries of {self.by.name} do not fit into its context window"
         )
 
     def _split_windows(self, summaries: Sequence[str], room: int) -> list[list[str]]:

@@ -585,7 +585,7 @@ class WindowService:
 
 
 def _make_subject_text(request: Context, question: str) -> str:
-    """Return the question, with the last user message if it has no content words, as "go on"."""
+    """Return the question; if it has no content words, as "go on", add the last user message to it."""
     if Relevance(question, QuestionTimes()).has_content:
         return question
     before = (

@@ -480,7 +480,7 @@ class _MoveProgress:
 
 
 def _record_batches(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
-    """Yield records to be stored together, within limits, an episode with its originals."""
+    """Group records into batches within limits; an episode and its originals stay together."""
     batch: list[AnyRecord] = []
     size = 0
     for record in records:

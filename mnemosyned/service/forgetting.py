@@ -149,7 +149,7 @@ class Purger:
         return None if planned is None else max(0.0, planned - time.monotonic())
 
     def close(self) -> None:
-        """Stop the thread, and run a due purge now unless purges take long: then after the next start."""
+        """Stop the thread, and run a due purge; if purges take long, it waits for the next start."""
         with self._wake:
             self.background = False
             self._wake.notify()

@@ -55,9 +55,9 @@ def _plan_parts(
     read: Callable[[int], Sequence[consolidation.Pending]],
     done: AbstractSet[str],
 ) -> Iterator[list[consolidation.Batch]]:
-    """Yield the batches of one part of the pending memories after the other, from the part `first`.
+    """Yield batches of the pending memories, part by part; the memories of the part `first` are read.
 
-    `read` returns up to so many memories, the oldest first, of which those in `done` are left out.
+    `read` returns up to a number of memories, oldest first; those in `done` are skipped.
     """
     limits, remaining = context.limits, context.candidates_max
     limit, found = min(context.plan_size, remaining), first

@@ -513,8 +513,8 @@ class Sleeper:
     ) -> CycleReport | None:
         """Run a cycle in the background; return the report, or None if the cycle was put off.
 
-        It is while cycles are paused, and if the model may not write; then memories past their time
-        to live are consolidated all the same, by the extractive summarizer. `selection` is what to
+        A cycle is put off while cycles are paused, and if the model may not write; memories past
+        their time to live are then consolidated anyway, by the extractive summarizer. `selection` is what to
         consolidate; None for all memories old enough. Raises `SleepInProgress`.
         """
         if time.monotonic() < self._postponed_until:

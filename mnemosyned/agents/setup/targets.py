@@ -92,7 +92,7 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         ]
 
     def _select_places(self, machine: Machine) -> Iterator[Path]:
-        """Yield the user's files of installed variants of the tool, or else the first file."""
+        """Yield the user's file of each installed variant of the tool; if none is, the first one's."""
         places = [
             place if isinstance(place, TargetPlace) else TargetPlace(place)
             for place in self.user

@@ -137,7 +137,7 @@ def _plan_own_file(
     """Return the planned change of a file that is ours. Raises `NotEditable` if it is not."""
     state = part.state_of(decode_text(content))
     if state is PartState.FOREIGN:
-        raise NotEditable("it is another file of this name")
+        raise NotEditable("another file of this name is there; rename it first")
     is_written = edit is not None or state in _TO_WRITE
     return FileChange(
         file=part.file,

@@ -494,7 +494,7 @@ class EventLoop:
     # ----------------------------------------------------------------- end
 
     def _check_deadlines(self) -> None:
-        """Close overdue connections, and let waiting ones go on, every `FULL_SWEEP_S` seconds."""
+        """Every `FULL_SWEEP_S` seconds, close overdue connections and resume those that had to wait."""
         now = time.monotonic()
         if now - self._swept < FULL_SWEEP_S:
             return

@@ -280,7 +280,7 @@ FIGURE_DAYS_MAX = 400
 
 
 def _decode_times(text: str) -> Counter[int]:
-    """Return numbers by step of time from their JSON."""
+    """Return the counts for each step of time from their JSON."""
     return Counter({int(step): count for step, count in json.loads(text).items()})
 
 

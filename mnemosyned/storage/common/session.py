@@ -403,7 +403,7 @@ class CommonSession(Protocol):
         return self.memory_tables[0 if episode is None else -1]
 
     def requeue_embedding(self, positions: Sequence[int], /) -> None:  # noqa: ARG002
-        """Let memories be embedded again, where an engine saves up to which row number all were."""
+        """Let memories be embedded again: needed if an engine only saves how far it has embedded."""
         return
 
 

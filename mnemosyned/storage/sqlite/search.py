@@ -87,7 +87,7 @@ def term_conditions(terms: Terms, seq: str) -> list[Condition]:
 
 
 def query_filter(session: SqliteSession, query: Query) -> Filter:
-    """Return a question's filter for memories: by row number if at most `FEW_MAX` pass sessions or tags."""
+    """Return a question's filter for memories; if few pass it by session or tag, it lists their row numbers."""
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
         return narrow
