@@ -393,7 +393,7 @@ class Injections(Request[InjectionList], frozen=True, kw_only=True):
     ] = None
     limit: Annotated[PageSize, doc("maximum number of injections")] = 20
     after: Annotated[
-        Name | None, doc("go on after a page: the `id` of its last injection")
+        Name | None, doc("continue after a page: the `id` of its last injection")
     ] = None
 
 

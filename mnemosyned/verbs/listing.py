@@ -66,7 +66,7 @@ class ListMemories(Request[Listed], frozen=True, kw_only=True):
 
     verb = "list"
 
-    limit: Annotated[PageSize, doc("maximum number of records")] = 50
+    limit: Annotated[PageSize, doc("maximum number of memories or summaries")] = 50
     query: Annotated[Question | None, doc("only with all of these words")] = None
     project: Annotated[
         Name | None, doc("only sessions of agents in this project, named by its key")

@@ -78,9 +78,9 @@ class Filtered(TargetRequest[R], frozen=True, kw_only=True):
     after: Annotated[
         Name | None, doc("with dry_run: list only what comes after this memory")
     ] = None
-    mark: Annotated[Name | None, doc("the mark of a preview: only what it showed")] = (
-        None
-    )
+    mark: Annotated[
+        Name | None, doc("change only what the preview with this mark showed")
+    ] = None
 
 
 class Selecting(Filtered[R], frozen=True, kw_only=True):

@@ -114,7 +114,7 @@ class Log(Request[Logged], frozen=True, kw_only=True):
     session: Annotated[Name | None, doc("only this session")] = None
     cycle: Annotated[Name | None, doc("only this sleep cycle")] = None
     after: Annotated[
-        RowNumber | None, doc("go on after this row: the `id` of a page's last one")
+        RowNumber | None, doc("continue after a page: the `id` of its last row")
     ] = None
 
 

@@ -63,12 +63,16 @@ def list_models() -> None:
 @model.command()
 @click.argument("name", metavar="NAME|URL")
 @click.option("--sha256", metavar="HEX", help="Refuse a file with another digest.")
-@click.option("--by-hand", is_flag=True, help="Say where it is and where to put it.")
+@click.option(
+    "--by-hand",
+    is_flag=True,
+    help="Only print where to get the file and where to put it.",
+)
 def pull(name: str, sha256: str | None, *, by_hand: bool) -> None:
     """Fetch a model; a repeated call continues an interrupted download.
 
-    A file with a digest other than --sha256 is refused. With --by-hand nothing is fetched: the
-    command says where the file is and where to put it.
+    A file with a digest other than --sha256 is refused. --by-hand fetches nothing, for a
+    machine without a network.
     """
     shelf = ModelStore()
     if sha256 is not None and not _SHA256.fullmatch(sha256):
@@ -137,7 +141,7 @@ def use(name: str) -> None:
 
 @model.command()
 @click.argument("name")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def remove(name: str, *, yes: bool) -> None:
     """Delete a model from this machine; ask first, unless --yes is given."""
     shelf = ModelStore()

@@ -247,7 +247,7 @@ def rename(name: str, new_name: str) -> None:
 
 @owner.command()
 @click.argument("name")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
     "--receipt",
     type=click.Path(dir_okay=False, path_type=Path),

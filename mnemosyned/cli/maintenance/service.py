@@ -426,7 +426,9 @@ def restart() -> None:
     type=click.IntRange(1, LINES_MAX),
     help="How many of the last lines.",
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
+@click.option(
+    "-f", "--follow", is_flag=True, help="Continue with new lines as they are written."
+)
 @json_option("Print the lines as they are written: JSON.")
 def logs(lines: int, *, follow: bool) -> None:
     """Show the daemon's log: systemd's journal, or the file of `mnem start`.
