@@ -94,13 +94,16 @@ def split_sentences(text: str) -> list[tuple[str, bool]]:
 
 
 def _split_line(line: str) -> list[str]:
-    """Return the sentences of a line; a full stop after an abbreviation or number ends none."""
+    """Return the sentences of a line; a full stop after an abbreviation or number, and dots alone, end none."""
     result: list[str] = []
     start = 0
     for match in _BOUNDARY.finditer(line):
         mark, end = match.span()
         single_stop = line[mark] == "." and line[mark + 1] not in SPACED_ENDS
         if single_stop and _is_abbreviation(line, start, mark, end):
+            continue
+        # Dots between spaces stand for words left out: "SELECT … FOR UPDATE".
+        if not single_stop and line[mark] in ".…" and line[mark - 1 : mark] == " ":
             continue
         result.append(line[start:end].rstrip())
         start = end
