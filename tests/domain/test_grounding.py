@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import pytest
 from support.cases import each_case
 from support.fakes import said_in_turn
 
@@ -72,6 +73,7 @@ def test_a_group_in_two_languages_may_be_summed_up_in_either() -> None:
     assert check_grounding(summary, both, chars_max=500) == ()
 
 
+@pytest.mark.thorough
 @each_case("run", ["1", "1.", "1,", "a1-", "/a", "1:", "8 May ", "漢", "Aa", "."])
 def test_endless_runs_are_read_without_failing(run: str) -> None:
     endless = run * 1_500

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from support.cases import each_case
 
 from mnemosyned.text.exact_values import extract_details
@@ -165,6 +166,7 @@ def test_every_name_has_a_hint() -> None:
     assert unhinted == []
 
 
+@pytest.mark.thorough
 @each_case("pattern", HOSTILE)
 def test_time_is_linear_in_hostile_text(pattern: str) -> None:
     text = (pattern * 100_000)[:40_000]

@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given, strategies as st
 from support.cases import each_case
 
@@ -179,6 +180,7 @@ def test_any_text_can_be_read(text: str) -> None:
         assert said.text in text.replace("’", "'")
 
 
+@pytest.mark.thorough
 @each_case(("unit", "chars", "seconds"), [
     *((unit, 390, 1) for unit in ("a, ", "```", '"""\n', "\n", '"', "und, ", "no x ", "もう", "please ", "> ")),
     *((unit, 990, 3) for unit in ("i prefer a, ", "and ", "please a, ", "no x, ", "i like a and ", "without ",

@@ -64,6 +64,7 @@ def test_another_terminal_has_no_such_list(asked: Daemon) -> None:
     assert "this terminal has shown no list yet" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_shell_completes_commands_ids_and_sessions(asked: Daemon) -> None:
     done = shell(
         asked,

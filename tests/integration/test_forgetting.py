@@ -373,7 +373,7 @@ def rescued(store: SqliteStore, target: Path) -> None:
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize(
-    "copied", [backed_up, backed_up_for_a_repair, restored_copy, rescued]
+    "copied", [restored_copy, rescued, *thorough(backed_up, backed_up_for_a_repair)]
 )
 def test_a_copy_made_while_a_purge_is_due_holds_no_forgotten_word(
     lab: Lab, tmp_path: Path, copied: Callable[[SqliteStore, Path], None]
@@ -492,6 +492,7 @@ def test_a_person_is_forgotten_by_the_whole_name_alone(lab: Lab) -> None:
     assert sorted(working_ids(lab.store)) == ["2", "4"]
 
 
+@pytest.mark.thorough
 def test_copies_that_rows_left_in_other_pages_are_gone_too(tmp_path: Path) -> None:
     room, count = "zqxjv-room", 900
     told = [

@@ -1,6 +1,5 @@
 """Learnings rated for a request by the built-in encoder: those that it needs come first."""
 
-import gc
 import shutil
 import tomllib
 from collections import OrderedDict
@@ -238,9 +237,7 @@ def test_no_sentence_of_a_forgotten_memory_is_in_a_cache(rated: MemoryService) -
     rated.rate_statements({said: RULE})
 
     def cached() -> list[str]:
-        gc.collect()
-        raters = [each for each in gc.get_objects() if isinstance(each, BearingRater)]
-        kept = [value for each in raters for value in vars(each).values()]
+        kept = vars(rated.rater).values()
         caches = [each for each in kept if isinstance(each, OrderedDict)]
         keys = [f"{key}" for cache in caches for key in cache]
         return [key for key in keys if RULE in key]
