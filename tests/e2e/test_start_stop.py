@@ -174,19 +174,20 @@ def test_a_daemon_is_found_by_its_socket(run: Run, tmp_path: Path) -> None:
     assert b"stopped process" in stopped.stderr
 
 
-def test_a_typed_socket_selects_the_daemon_to_start_and_to_stop(run: Run) -> None:
+def test_a_typed_socket_selects_the_daemon_to_examine(run: Run) -> None:
     with short_room() as room:
-        other = ("--socket", str(room / "d.sock"))
+        settings = room / "settings.yaml"
+        settings.write_text(f"socket: {room}/d.sock\ndatabase: {room}/m.db\n")
         run("start")
+        run("start", settings=str(settings))
 
-        started = run(*other, "start", database=str(room / "m.db"))
-        examined = run(*other, "doctor", database=str(room / "m.db"))
-        stopped = run(*other, "stop")
+        examined = run("--socket", f"{room}/d.sock", "doctor").stdout.decode()
+        stopped = run("stop", settings=str(settings))
 
-        assert f"{room}/d.sock" in examined.stdout.decode()
-        assert b"no daemon runs" not in examined.stdout
-        assert (started.returncode, stopped.returncode) == (0, 0)
-        assert [run(*words, "status").returncode for words in (other, ())] == [3, 0]
+        assert f"answers on {room}/d.sock" in examined
+        assert f"it has {room}/m.db, and the settings name" in examined
+        assert stopped.returncode == 0
+        assert run("status").returncode == 0
 
 
 @pytest.mark.thorough
