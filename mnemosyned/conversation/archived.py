@@ -73,7 +73,7 @@ def as_message(memory: MemoryRecord) -> dict[str, Any]:
 
 
 def as_original(memory: MemoryRecord) -> MemoryRecord:
-    """Return a memory with the content of its message, even if the message has no words."""
+    """Return a memory with its message's own content, if a placeholder stands for a message without words."""
     if memory.content != WORDLESS:
         return memory
     content = as_message(memory).get("content")

@@ -146,7 +146,7 @@ class ContextManager:
         summaries: Sequence[PastSummary | Mapping[str, Any]] = (),
         lent_tokens: int = 0,
     ) -> ChosenWindow:
-        """Choose the fresh tail, whatever it costs, then summaries and older messages that fit in the share."""
+        """Choose the newest messages, even beyond the budget, then the summaries and older ones that fit."""
         new = as_user_message(new_message)
         compaction = self._compact(system, history, new)
         selection = WindowSelection(

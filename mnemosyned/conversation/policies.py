@@ -141,7 +141,7 @@ class AutoPolicy:
         stubs: Mapping[int, Message],
         costs: Sequence[int],
     ) -> compaction.Compaction:
-        """Return the compaction with a summary of the oldest messages, and short results after it."""
+        """Return the compaction: a summary of the oldest messages, then the others, with short tool results."""
         end = self._find_summary_end(split, costs)
         summarized = [position for position in split.old if position < end]
         left = [position for position in split.live if position >= end]

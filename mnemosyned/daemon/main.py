@@ -329,7 +329,7 @@ class Daemon:
     def _serve_metrics(
         self, stack: ExitStack, address: str, collectors: Sequence[metrics.Collector]
     ) -> None:
-        """Serve metrics and probes alone on "host:port", with threads that requests never take."""
+        """Serve only metrics and probes on "host:port", in own threads that requests cannot block."""
         listener = stack.enter_context(listen_for_metrics(address))
         activity = metrics.ServerActivity()
         table = {metrics.METRICS_PATH: Resource(metrics.metrics_route(collectors))}

@@ -364,7 +364,7 @@ class MemoryVectors:
         return candidates, ""
 
     def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:  # noqa: ARG002
-        """Return the cosines of a text to memories with a vector, by id; none without the model in time."""
+        """Return {id: cosine of the text to that memory's vector}; empty if the model takes too long."""
         return {}
 
     def nearest_of(self, text: str, positions: Sequence[int], count: int) -> list[int]:  # noqa: ARG002

@@ -75,7 +75,7 @@ class Place:
         return f"{micros}~{self.kind.value}{self.seq}"
 
     def seq_among(self, kind: RecordKind) -> int:
-        """Return the row number after which records of this kind at the same time follow."""
+        """Return the row number from which to continue among records of this kind at the same time."""
         if kind is self.kind:
             return self.seq
         return SEQ_MAX if kind < self.kind else -1

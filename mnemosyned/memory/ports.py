@@ -175,7 +175,7 @@ class SearchStore(Protocol):
     """Finds candidates; ranking them is the domain's."""
 
     def one_snapshot(self) -> AbstractContextManager[None]:
-        """Give all reads of this thread in the block one snapshot, which takes less time."""
+        """Give all reads of this thread in the block one snapshot, which is faster than one for each."""
 
     def candidates(self, query: Query) -> SearchCandidates:
         """Return the memories and summaries that match a query, not yet ranked."""

@@ -113,7 +113,7 @@ class WorkerProcess(Generic[R]):
         self._thread.join(STOP_S)
 
     def note_end(self) -> None:
-        """Take note, in the thread of the worker, that the process has ended; for subclasses."""
+        """React to the end of the process, in the worker's thread; subclasses override this."""
 
     def _run_process(self) -> None:
         """Start the process, queue its replies until it ends, and clean up, as a thread's body."""

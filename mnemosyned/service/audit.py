@@ -304,7 +304,7 @@ class AuditLog:
                 self.check(self._failure or "it is not written in time")
 
     def check(self, failure: str = "") -> None:
-        """Raise `StorageFailed` if the log is strict and not written, for a known `failure` too."""
+        """Raise `StorageFailed` if the log is strict and cannot be written, now or because of `failure`."""
         reason = failure or self._failure
         if self._strict and reason:
             raise StorageFailed(
@@ -368,7 +368,7 @@ class AuditLog:
             self._changing.notify_all()
 
     def _note_minute(self) -> None:
-        """Note the failed logins of the last minute, and heads of chains that have moved on."""
+        """Log the failed logins of the last minute, and the new heads of other writers' chains."""
         self._minute_ends = time.monotonic() + MINUTE_S
         self._names.clear()
         now = datetime.now(UTC)

@@ -240,7 +240,7 @@ class ChangeService:
     def _edit_in_groups(
         self, ids: Sequence[str], edit_group: Callable[[Sequence[str]], EditOutcome]
     ) -> EditOutcome:
-        """Edit groups of memories, an episode's together, and again if one was changed; return the sum."""
+        """Edit memories group by group, an episode's together; retry a group that changed. Return totals."""
         groups = self.store.changes.groups(ids, size=intake.CHUNK)
         editions = intake.run_in_chunks(
             groups,

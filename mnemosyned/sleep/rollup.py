@@ -172,7 +172,7 @@ class RollupRun:
 
 
 def rollup_periods(found: PendingRollups, level: periods.Level) -> list[periods.Period]:
-    """Return the periods of a level with new or changed summaries in them, even a single one."""
+    """Return the periods of a level that contain at least one new or changed summary."""
     reopened = frozenset(found.existing.values())
     return periods.group_into_periods(
         found.children, to_level=level, minimum=1, reopened=reopened

@@ -247,7 +247,7 @@ def _send_rest(server: Server, envelope: Fields, path: str) -> None:
 
 
 def send_or_keep(server: Server, envelope: Fields, path: str, wanted: int) -> None:
-    """Send messages as `send_messages` does; the call waits in the spool until all of them are sent."""
+    """Send messages as `send_messages` does; keep the call in the spool until all are sent."""
     # Loaded here: no tool waits for it.
     from mnemosyned.agents.hooks.fallback import choose_file_name  # noqa: PLC0415
 

@@ -141,7 +141,7 @@ def rank_for_request(
 
 
 def find_least_shown(best: float) -> float:
-    """Return the probability of a learning that is shown next to one of the probability `best`."""
+    """Return the least probability for a learning to be shown, if the most probable one has `best`."""
     odds = SPREAD * best / max(1 - best, 0.001)
     return odds / (1 + odds)
 

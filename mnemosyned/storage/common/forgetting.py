@@ -556,7 +556,7 @@ class DeletionStore(StorePart):
 
 
 def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
-    """Link what memories to be deleted superseded to their successors, or let it apply again."""
+    """Link memories superseded by the deleted ones to their successors; without one, let them apply again."""
     rows = session.select("memory_state", "DISTINCT superseded_by", superseded_by=seqs)
     # One by one, as several of one chain may go.
     for (seq,) in rows.fetchall():

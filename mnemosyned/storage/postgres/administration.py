@@ -426,11 +426,11 @@ class AdministeredOwners:
         ]
 
     def number(self, name: str, *, is_group: bool | None = None) -> int:
-        """Return an owner's number by name, if given only of a group or of none. Raises `NotFound`."""
+        """Return an owner's number; `is_group` accepts only groups or only others. Raises `NotFound`."""
         return self._find(name, is_group=is_group)[0]
 
     def _find(self, name: str, *, is_group: bool | None = None) -> tuple[int, bool]:
-        """Return the number of an owner and whether it is a group; as `number` otherwise."""
+        """Return an owner's number, and whether it is a group. Arguments and errors are those of `number`."""
         found = self._call("find_owner", name)
         if not found or is_group not in (None, found[0][1]):
             kind = "group" if is_group else "owner"

@@ -817,7 +817,7 @@ def _add_trees(name: str, features: Sequence[float]) -> float:
 
 @cache
 def _read_model() -> Mapping[str, Any]:
-    """Return the tables of the model, when the first sentences are rated.
+    """Read the tables of the model, once, when the first sentences are rated.
 
     A tree is a leaf, or [number of a feature, limit, tree up to the limit, tree above it].
     """
