@@ -27,7 +27,7 @@ import msgspec
 
 from mnemosyned import errors
 from mnemosyned.cli import calls
-from mnemosyned.cli.options import SOCKET, json_option, prints_json, typed_address
+from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.terminal import count_of, say, show_progress
 from mnemosyned.client.address import SocketAddress
 from mnemosyned.client.connection import Connection
@@ -386,7 +386,6 @@ def start() -> None:
     With systemd it starts the user unit; without, a process of its own with a log in the state
     directory.
     """
-    _refuse_socket()
     start_daemon(loading.load_config(loading.config_file()))
 
 
@@ -396,7 +395,6 @@ def stop() -> None:
 
     It works even if the settings file has a mistake.
     """
-    _refuse_socket()
     try:
         config = loading.load_config(loading.config_file())
     except errors.ConfigInvalid as error:
@@ -408,7 +406,6 @@ def stop() -> None:
 @click.command()
 def restart() -> None:
     """Stop the daemon and start it again with the same options."""
-    _refuse_socket()
     config = loading.load_config(loading.config_file())
     _ = config.location  # raises before anything is stopped
     if stopped := stop_daemon(config):
@@ -464,16 +461,6 @@ class StoppedDaemon:
     by_systemd: bool
     arguments: Sequence[str]
     environment: Mapping[str, str]
-
-
-def _refuse_socket() -> None:
-    """Raise `InvalidRequest` if a socket is typed: the settings name the daemon, maybe another one."""
-    context = click.get_current_context()
-    if SOCKET in typed_address(context):
-        raise errors.InvalidRequest(
-            f"{context.command_path} is about the daemon that the settings name; leave out {SOCKET}, or name "
-            "other settings in MNEMOSYNE_CONFIG"
-        )
 
 
 def start_daemon(config: Config) -> None:
