@@ -324,7 +324,7 @@ class Endings(Request[EndingList], frozen=True, kw_only=True):
     """List statements that newer ones ended, newest first.
 
     Endings are found in the background, when new memories are read. This call first reads the
-    memories that are left, for a few seconds at most, or with `at_once` only some of them. Ended
+    memories that are still unread, for a few seconds at most, or with `at_once` only some of them. Ended
     statements are kept, and recall shows what applies now.
 
     Raises `StorageFailed`, and `InvalidRequest` if `after` is no cursor.

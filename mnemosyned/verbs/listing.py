@@ -182,8 +182,8 @@ class Days(Request[DayList], frozen=True, kw_only=True):
     """Count memories by day, hour or month.
 
     Texts given to agents are counted, too. Without `since`, the last 30 days, 24 hours or 12
-    months. A memory of any tier is counted at the time at which it happened. Days in the daemon's zone
-    also have recalls, the time that these took, and the size of the database.
+    months. A memory of any tier is counted at the time at which it happened. Days in the daemon's
+    time zone also show how many recalls there were, how long they took, and the size of the database.
 
     Raises `InvalidTime`, and `InvalidRequest` for more than 400 days, hours or months, and for an
     unknown zone.

@@ -183,7 +183,7 @@ class Tag(_TagChange[Tagged], frozen=True, kw_only=True):
 
 
 class Untag(_TagChange[Tagged], frozen=True, kw_only=True):
-    """Take tags from memories.
+    """Remove tags from memories.
 
     Select them as for `mnem tag`.
 
@@ -238,7 +238,7 @@ class _RememberContent(Request[R], frozen=True):
 
 
 class Remember(_RememberContent[values.Acknowledged], frozen=True, kw_only=True):
-    """Store one memory. When this returns, it is on disk.
+    """Store one memory. When the call returns, the memory is on disk.
 
     Raises `EmptyContent`, `ContentTooLarge`, `InvalidText`, `InvalidTime`, `SecretRefused`,
     `IdTaken`, and `NotFound` for an unknown memory in `supersedes`.

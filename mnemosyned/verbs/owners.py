@@ -134,7 +134,7 @@ class ChangeOwner(Request[ChangedOwner], frozen=True):
 class RemoveOwner(Request[engine_ports.RemovedOwner], frozen=True):
     """Delete an owner with all its memory; nothing brings it back.
 
-    Its tokens are revoked first. The answer says where deleted text remains, and until when.
+    Its tokens are revoked first. The result says where deleted text remains, and until when.
 
     Raises `NotFound`.
     """

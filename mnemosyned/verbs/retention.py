@@ -93,7 +93,7 @@ class Restore(ById[Restored], frozen=True):
     """Bring an original back to working memory, pinned.
 
     Its episode is rewritten without it. `unpin` lets sleep consolidate it again. During the grace
-    time of `forget`, a forgotten memory, or all that one call forgot, is put back as it was.
+    period of `forget`, a forgotten memory, or all that one call forgot, is put back as it was.
 
     Raises `NotFound`, `WordsPruned`, `BatchChanged`, and `InvalidRequest` for an id that is not
     an archived original's.

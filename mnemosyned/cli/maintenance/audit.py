@@ -214,7 +214,7 @@ def list_lines(
 def prune(older: str | None) -> None:
     """Delete old lines; the remaining lines can still be verified.
 
-    A new line says which lines were the last that were deleted. Files go by whole months.
+    A new line records where the deleted lines ended. Files are deleted by whole months.
     """
     config = load_config(config_file())
     try:

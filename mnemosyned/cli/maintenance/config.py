@@ -198,7 +198,7 @@ def get(key: str) -> None:
 )
 @click.option("--no-reload", is_flag=True, help="Do not notify the running daemon.")
 def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
-    """Change a setting in the file, or several at once; `null` is none.
+    """Change a setting in the file, or several at once; `null` means no value.
 
     Comments and all other lines stay. The settings are checked together before anything is written:
     those that need each other are set in one call, as `tls.certificate=FILE tls.key=FILE`.

@@ -257,7 +257,7 @@ def rename(name: str, new_name: str) -> None:
 def remove(name: str, *, yes: bool, receipt: Path | None) -> None:
     """Delete an owner with all its memory; nothing brings it back.
 
-    Its tokens are revoked first. The answer says where deleted text remains, and until when.
+    Its tokens are revoked first. The output says where deleted text remains, and until when.
     """
     if receipt:
         check_target(receipt, force=False)

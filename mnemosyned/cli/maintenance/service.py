@@ -430,7 +430,7 @@ def restart() -> None:
 def logs(lines: int, *, follow: bool) -> None:
     """Show the daemon's log: systemd's journal, or the file of `mnem start`.
 
-    The last lines are shown; --follow then goes on as lines are written.
+    The last lines are shown; --follow then continues with new lines.
     """
     file = log_path()
     unit = present_unit()
