@@ -375,7 +375,9 @@ def test_a_daemon_logs_that_another_model_has_replaced_its_vectors(
     monkeypatch.setattr(indexer, "LOOK_S", 0.05)
     here, there = stores
     remember_batch(here, memory("a", "the tesla is red"))
-    with indexing(here, FakeEmbedder()) as first:
+    with indexing(here, FakeEmbedder()) as earlier:
+        wait_until(lambda: earlier.status().embedded == 1)
+    with indexing(here, FakeEmbedder()) as first:  # knows of the vector from its start
         wait_until(lambda: first.status().embedded == 1)
         with indexing(there, FakeEmbedder(name="other")):
             wait_until(lambda: first.status().embedded == 0)
