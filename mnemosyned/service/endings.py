@@ -406,7 +406,7 @@ class EndingFinder:
         for statement in statements[:STATEMENTS_MAX]:
             if is_yielding:
                 self.gate.yield_to_requests()
-            matches = self._find_matches(tuple(word.key for word in statement.words))
+            matches = self._find_matches(statement.sought)
             older = [each for each in matches if each.created_at < memory.created_at]
             del older[CANDIDATES_MAX:]
             projects = self.store.agents.projects_of(

@@ -40,6 +40,7 @@ NEW = MemoryRecord(
     created_at=MORNING + timedelta(days=2),
 )
 AGAIN = replace(NEW, id="again", content="The staging server now listens on 9191.")
+GONE = replace(NEW, content="The staging server no longer listens on port 8080.")
 RENAMED = replace(NEW, content="Staging moved to port 9090.", role="user")
 ENDING = EndingRecord(
     older="old",
@@ -502,20 +503,20 @@ def test_no_recall_waits_for_vectors(
 
 
 def test_requests_wait_for_vectors_no_longer_than_their_limits(
-    two: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(endings, "EDIT_S", 0.0)
     monkeypatch.setattr(endings, "LIST_S", 0.0)
-    remember_batch(two, AGAIN)
+    remember_batch(store, OLD, GONE, AGAIN)
     meanings = RefutingMeanings()
-    finder = with_encoder(two, meanings)
+    finder = with_encoder(store, meanings)
 
-    finder.find_again([unread(two)["new"], unread(two)["again"]])
-    assert meanings.asked == [NEW.content]
-    assert newer(two) == ["again"]
+    finder.find_again([unread(store)["new"], unread(store)["again"]])
+    assert meanings.asked == [GONE.content]
+    assert newer(store) == ["again"]
     finder.list_endings(Endings())
 
-    assert list(unread(two)) == ["new", "again"]
+    assert list(unread(store)) == ["new", "again"]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 60.0])
@@ -547,19 +548,20 @@ def test_the_background_yields_to_requests_before_each_statement(
 
 @pytest.mark.parametrize("early", [READY, EmbedderState.LOADING])
 def test_vectors_withdraw_what_they_refute(
-    two: MemoryStore, early: EmbedderState
+    store: MemoryStore, early: EmbedderState
 ) -> None:
+    remember_batch(store, OLD, GONE)
     state = [early]
     rewritten: list[str] = []
-    finder = with_encoder(two, RefutingMeanings(), state=state)
+    finder = with_encoder(store, RefutingMeanings(), state=state)
     finder.find_soon()
-    assert newer(two) == ["new"]
+    assert newer(store) == ["new"]
     finder.on_found = lambda: rewritten.append("summaries")
 
     state.append(READY)
     finder.find_in_background()
 
-    assert newer(two) == []
+    assert newer(store) == []
     assert rewritten == ["summaries"]
 
 

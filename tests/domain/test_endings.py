@@ -9,6 +9,7 @@ from domain.test_patterns import is_ambiguous
 from support.cases import each_case
 
 from mnemosyned.text.endings.statements import (
+    A_PLACE,
     CUE_COUNT,
     FORMER_SHARE,
     PLAIN_MARGIN,
@@ -93,8 +94,11 @@ class EagerMeanings:
         return [9.0 for _ in sentences]
 
     def compare(self, newer: str, olders: Sequence[str]) -> list[tuple[float, float]]:
-        alike = {"blue", "green"}
-        return [(float({newer, older} <= alike), -9.0) for older in olders]
+        alike = ({"blue", "green"}, {"Lyon", "Graz", A_PLACE})
+        return [
+            (float(any({newer, older} <= each for each in alike)), -9.0)
+            for older in olders
+        ]
 
 
 @each_case(("older", "newer", "ends"), [
@@ -117,6 +121,15 @@ class EagerMeanings:
     ("The build broke on the 3rd.", "The build broke on the 9th.", False),
     ("The deadline is the 3rd.", "The deadline is the 9th.", True),
     ("Ada hat am 3. Mai angerufen.", "Ada hat am 10. Mai angerufen.", False),
+    ("The dev server runs on port 3000.", "The dev server runs on port 5173.", True),
+    ("We use Python 3.11.", "We use Python 3.13.", True),
+    ("Wir nutzen Node 18.", "Wir nutzen Node 20.", True),
+    ("The CI tests Python 3.11.", "The CI tests Python 3.13.", False),
+    ("The rent is 900 euros.", "The rent is 950 euros from May.", True),
+    ("The rent is 900 euros.", "The rent is 950 euros for two.", False),
+    ("The heating is off.", "The heating is on.", True),
+    ("Die Heizung ist aus.", "Die Heizung ist wieder an.", True),
+    ("The heating is on.", "The radio is off.", False),
     ("The limit is 30.", "The limit for guests is 50.", False),
     ("The limit is 30.", "The limit is 50 percent.", False),
     ("The limit is 30.", "Perhaps the limit is 50.", False),
@@ -168,6 +181,31 @@ def test_another_value_needs_no_cue(older: str, newer: str, *, ends: bool) -> No
     ("Ada closed Ticket 41.", "Ticket 42 was moved.", False),
     ("The logo is blue.", "The logo is green now.", True),
     ("The app is free.", "The app is fast now.", False),
+    ("Ada is our team lead.", "Ben is our team lead now.", True),
+    ("Ada ist die Leiterin.", "Ben ist jetzt die Leiterin.", True),
+    ("Ada is our friend.", "Ben is our friend now.", False),
+    ("Ada is a nurse.", "Ben is a nurse now.", False),
+    ("Leo goes to St Mary.", "Leo goes to Park School now.", True),
+    ("Leo likes St Mary.", "Leo likes Park School now.", False),
+    ("Use spaces.", "Use tabs instead of spaces.", True),
+    ("Use spaces.", "Use tabs instead of commas.", False),
+    ("The database is MySQL.", "We migrated from MySQL to Postgres.", True),
+    ("Wir nutzen Jenkins.", "Jenkins wurde durch Actions ersetzt.", True),
+    ("The wiki uses MySQL.", "The shop migrated from MySQL to Postgres.", False),
+    ("Ada leads the choir.", "Ben took over the choir.", True),
+    ("Ada leitet den Chor.", "Ben übernimmt den Chor.", True),
+    ("Ada leads the choir.", "Ben took over the kitchen.", False),
+    ("I work at Siemens.", "I left Siemens.", True),
+    ("Ada works for Siemens.", "Ada quit her job at Siemens.", True),
+    ("I work at Siemens.", "Ada left Siemens.", False),
+    ("I work at Siemens.", "I left Siemens at six.", False),
+    ("Ich arbeite bei Siemens.", "Ich habe Siemens um sechs verlassen.", False),
+    ("I live in Lyon.", "I moved to Graz.", True),
+    ("Ich wohne in Lyon.", "Ich bin nach Graz gezogen.", True),
+    ("Vivo en Lyon.", "Me mudé a Graz.", True),
+    ("I live in Lyon.", "I moved to Vim.", False),
+    ("I live in Lyon.", "My sister moved to Graz.", False),
+    ("My sister lives in Lyon.", "Wim's sister moved to Graz.", False),
 ])  # fmt: skip
 def test_another_place_holder_or_state_needs_a_cue(
     older: str, newer: str, *, ends: bool

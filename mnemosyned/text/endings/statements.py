@@ -11,7 +11,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import chain, compress, groupby, pairwise, takewhile
 from operator import eq
@@ -39,6 +39,7 @@ _WORD_ENDS = r"(?!\w|-(?!(?:se|me|te|nos)(?!\w)))"
 """No letter follows, nor a hyphen that joins more than a pronoun: `mudou-se`, but not `rose-garden`."""
 _TOKEN = re.compile(r"[^\W_](?:(?:[\w.@:/%+'-]|(?<=\d),(?=\d))*\w)?[%€$£]?")
 _TIME = re.compile(r"\d{1,2}(?:[:h.]\d\d|h|am|pm)\Z")
+_PAUSE = re.compile("[,:;]")
 _QUOTED = re.compile(r"[\"“„«‚][^\"”“»]{2,200}[\"”“»]")
 
 
@@ -90,10 +91,14 @@ _NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
 _WEEKDAYS = frozenset(map(fold_case, (*WEEKDAYS, *_SHARED["weekdays"].split())))
 _MONTHS = frozenset(map(fold_case, MONTHS))
 _MONTH = f"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
+_SWITCHED = compile_on_use(_SHARED["switched"])
 _NAMES = ("naming", "renaming")
 _PATTERNS = {
     name: compile_on_use(rf"(?<!\w)(?:{_SHARED[name]})(?!\w)")
-    for name in (*_NAMES, "moving", "residing", "duty", "upgrading")
+    for name in (
+        *(*_NAMES, "moving", "residing", "duty", "upgrading", "using"),
+        *("living", "resettling", "working", "leaving", "taking"),
+    )
 } | {
     "day": compile_on_use(
         rf"(?<![\w.:,])(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º)? (?:of |de |di )?{_MONTH}"
@@ -113,6 +118,11 @@ _DATED = frozenset(map(fold_case, _SHARED["dated"].split()))
 _HOLDING = STANDING | _DATED
 _PLURAL = frozenset(map(fold_case, _SHARED["plural"].split()))
 """Verbs of several things, which may be in several places."""
+_HOMES = tuple(map(fold_case, _SHARED["homes"].split()))
+_INDEFINITE, _DEFINITE, _SHARED_ROLES, _NUMBERED, _ADDITIVE, _SINCE = (
+    frozenset(map(fold_case, _SHARED[name].split()))
+    for name in "indefinite definite shared_roles numbered additive since".split()
+)
 _UNITS: Mapping[str, re.Pattern[str]] = {
     name: compile_on_use(fold_case(units)) for name, units in _SHARED["units"].items()
 }
@@ -153,6 +163,12 @@ class Statement:
     """The words with content that it names as a former value: "Hetzner" in "from Hetzner to OVH"."""
     place: int = 0
     """The number of the sentence in its text, from 0."""
+
+    @property
+    def sought(self) -> tuple[str, ...]:
+        """Words of statements that it may end: its own, and "live" for "I moved to Rome"."""
+        own = tuple(word.key for word in self.words)
+        return own + _HOMES if _search("resettling", self) else own
 
 
 @clear_on_forget
@@ -274,8 +290,10 @@ EXACT_KINDS = ("when", "number", "code")
 VALUE_KINDS = (*EXACT_KINDS, "name")
 SHORT_MAX = 6
 """Words of a sentence that says no more than where something is, or which version of it."""
-HOLDER_WORDS_MAX = 2
-"""Words of the name of who holds a role."""
+HOLDER_WORDS_MAX, NAME_WORDS_MAX, SUCCESSOR_WORDS_MAX = 2, 3, 4
+"""Words of the name of who holds a role, of another name, and of what took the place of a former value."""
+A_PLACE, A_PLACE_MIN = "city, town", 0.2
+"""A text, and the cosine to it of the name of any place: those of software and firms reach .18."""
 STATES_ALIKE_MIN = 0.4
 """Cosine of two words from which they are states of one kind, as "green" and "blue" are."""
 SURE_ODDS = 4.0
@@ -285,6 +303,8 @@ CUE_COUNT, SHARE, VALUE_SHARE, FORMER_SHARE = 8, 11, 55, 69
 that it has, the same where a cue comes with another value, and the share of named former values."""
 PLAIN_SHARE_MIN, PLAIN_VALUE_SHARE_MIN, PLAIN_MARGIN = 0.67, 0.44, 0.7
 """Shares from which words say plainly that a statement ends, and how much less odds then have to be."""
+UNLIKELY = "unlikely"
+"""The sign of a statement that, by its vector, reports no change: it ends another one only by sure rules."""
 SAME_START = 3
 """Letters that a word of two statements has in common, before more is asked about them."""
 UNRATED = -6.0
@@ -351,12 +371,19 @@ def find_ending_statements(
             if each.cues
             or "new" in each.signs
             or ("residing" in each.signs and each.words[-1].kind == "name")
+            or any(_read_switch(each))
+            or _search("leaving", each)
+            or _search("taking", each)
             or any(word.kind in EXACT_KINDS for word in each.words)
         ]
         rated = statements and meanings.rate_changes([each.text for each in statements])
         least = _read_model()["vectors"]["change_min"]
         return [
-            each for each, odds in zip(statements, rated, strict=True) if odds >= least
+            each if odds >= least else replace(each, signs=each.signs | {UNLIKELY})
+            for each, odds in zip(statements, rated, strict=True)
+            if odds >= least
+            or not each.cues.keys().isdisjoint(("now", "instead"))
+            or any(_read_switch(each))
         ]
     low = text[:READ_CHARS_MAX].lower()
     if not any(rules.find("hint", low) for rules in find_languages(low)):
@@ -374,7 +401,7 @@ def rate_endings(
     """
     model = _read_model()
     pairs: list[tuple[float, Statement, list[float]]] = []
-    starts = {word.key[:SAME_START] for word in new.words}
+    starts = {key[:SAME_START] for key in new.sought}
     for old in read_statements(older):
         if starts.isdisjoint(word.key[:SAME_START] for word in old.words):
             continue
@@ -383,6 +410,8 @@ def rate_endings(
         if _surely_ends(old, new, meanings):
             pairs, meanings = [(SURE_ODDS, old, [])], None
             break
+        if UNLIKELY in new.signs:
+            continue
         features = list_features(old, new)
         odds = _add_trees("words", features)
         is_possible = not meanings or odds >= model["words"]["excluded"]
@@ -464,16 +493,25 @@ def _surely_ends(
     old: Statement, new: Statement, meanings: SentenceMeanings | None
 ) -> bool:
     """Tell whether `new` says plainly, in the words of `old`, that another value or place took its place."""
-    if old.cues or (old.signs | new.signs) & {*DOUBTS, "negation"}:
+    if (old.signs | new.signs) & {*DOUBTS, "negation"}:
+        return False
+    thing, switched = _read_switch(new)
+    if thing and (was := _read_switch(old))[0] == thing:
+        return was[1] != switched
+    if old.cues:
         return False
     if _replaces_value(old, new) or _replaces_holder(old, new):
         return True
     if _are_elsewhere(old, new) or _moves_away(old, new) or _upgrades(old, new):
         return True
+    if _is_replaced(old, new) or _leaves(old, new) or _takes_over(old, new):
+        return True
+    if not meanings:
+        return False
+    if home := _find_new_home(old, new):
+        return meanings.compare(home, [A_PLACE])[0][0] >= A_PLACE_MIN
     other = _find_other_state(old, new)
-    return bool(
-        other and meanings and meanings.compare(*other)[0][0] >= STATES_ALIKE_MIN
-    )
+    return bool(other and meanings.compare(*other)[0][0] >= STATES_ALIKE_MIN)
 
 
 def _upgrades(old: Statement, new: Statement) -> bool:
@@ -496,6 +534,108 @@ def _upgrades(old: Statement, new: Statement) -> bool:
     )
 
 
+def _is_replaced(old: Statement, new: Statement) -> bool:
+    """Tell whether `new` says little more than what took the place of the value of `old`: "from A to B"."""
+    size = len(new.former)
+    frame, was = old.frame[:-size], old.frame[-size:]
+    is_value = (
+        0 < size < len(old.frame)
+        and "changed" in new.cues
+        and len(old.words) <= SHORT_MAX
+        and [word.key for word in was] == [word.key for word in new.former]
+        and (frame[-1].key in _HOLDING or _search("using", old))
+    )
+    fresh = [word for word in new.words if not _is_among(word.key, old)]
+    return bool(
+        is_value
+        and 0 < len(fresh) <= SUCCESSOR_WORDS_MAX
+        and fresh[0].start > new.former[-1].start
+    )
+
+
+def _find_new_home(old: Statement, new: Statement) -> str:
+    """Return where the speaker moved who lived elsewhere, as in "I moved to Rome"; empty for others."""
+    pair = ((old, "living"), (new, "resettling"))
+    for statement, name in pair:
+        match = _search(name, statement)
+        if not match or any(
+            word.kind not in ("name", "when")
+            and not match.start() <= word.start < match.end()
+            for word in statement.words
+        ):
+            return ""
+    was, home = (
+        " ".join(
+            each.text[word.start : word.start + len(word.key)]
+            for word in each.words
+            if word.kind == "name"
+        )
+        for each, _ in pair
+    )
+    return home if was != home else ""
+
+
+def _leaves(old: Statement, new: Statement) -> bool:
+    """Tell whether, in `new`, somebody leaves where he works in `old`: "I left Siemens"."""
+    works, leaves = _search("working", old), _search("leaving", new)
+    if not works or not leaves or len(old.words) > SHORT_MAX:
+        return False
+    fresh = [word for word in new.words if not _is_among(word.key, old)]
+    return (
+        ("i" in old.signs) == ("i" in new.signs)
+        and any(word.kind == "name" for word in old.words)
+        and all(
+            _is_among(word.key, new)
+            for word in old.words
+            if not works.start() <= word.start < works.end()
+        )
+        and all(
+            leaves.start() <= word.start < leaves.end()
+            and word.kind not in ("when", "number")
+            for word in fresh
+        )
+    )
+
+
+def _takes_over(old: Statement, new: Statement) -> bool:
+    """Tell whether, in `new`, another takes over what somebody does in `old`: "Ben took over billing"."""
+    duty, takes = _search("duty", old), _search("taking", new)
+    if not duty or not takes or len(old.words) > SHORT_MAX:
+        return False
+    task = [word for word in old.words if word.start >= duty.end()]
+    fresh = [
+        word
+        for word in new.words
+        if not _is_among(word.key, old)
+        and not takes.start() <= word.start < takes.end()
+    ]
+    return (
+        bool(task)
+        and all(_is_among(word.key, new) for word in task)
+        and 0 < len(fresh) <= HOLDER_WORDS_MAX
+        and all(new.text[word.start].isupper() for word in fresh)
+    )
+
+
+def _read_switch(statement: Statement) -> tuple[str, str]:
+    """Return a thing and what it is switched to, as ("the flag", "off"); two empty texts for others."""
+    match = _SWITCHED.fullmatch(statement.text.lower())
+    return (match[1], match[2]) if match else ("", "")
+
+
+def _has_other_end(old: Statement, new: Statement) -> bool:
+    """Tell whether the last words of two statements differ, and articles before them at most, but no others."""
+    (*frame, was), (*new_frame, word) = (
+        [each for each in statement.frame if each.key not in _INDEFINITE]
+        for statement in (old, new)
+    )
+    return (
+        was.key != word.key
+        and bool(was.kind) == bool(word.kind)
+        and [each.key for each in frame] == [each.key for each in new_frame]
+    )
+
+
 def _moves_away(old: Statement, new: Statement) -> bool:
     """Tell whether `new` moves the thing whose place or time `old` says: "Ada moved to Rome"."""
     if "changed" not in new.cues or len(old.words) > SHORT_MAX:
@@ -509,9 +649,22 @@ def _moves_away(old: Statement, new: Statement) -> bool:
     return (
         bool(subject and where and whither)
         and all(_is_among(word.key, new) for word in subject)
+        and not _names_another(new, whither, subject)
         and ("when" in kinds) == ("when" in new_kinds)
         and ("name" not in kinds or not new_kinds.isdisjoint(VALUE_KINDS))
         and not _names_owner(new, [_is_among(word.key, old) for word in new.words], old)
+    )
+
+
+def _names_another(
+    new: Statement, fresh: Sequence[StatementWord], subject: Sequence[StatementWord]
+) -> bool:
+    """Tell whether a `fresh` word leads to those of the subject: "Wim's sister" beside "my sister"."""
+    keys = {word.key for word in subject}
+    ends = max((word.start for word in new.words if word.key in keys), default=0)
+    return any(
+        word.start < ends and not _PAUSE.search(new.text, word.start, ends)
+        for word in fresh
     )
 
 
@@ -529,14 +682,14 @@ def _are_elsewhere(old: Statement, new: Statement) -> bool:
 
 def _find_other_state(old: Statement, new: Statement) -> tuple[str, list[str]] | None:
     """Return the word of `new`, with `now`, in place of the last of `old`, and that one: "it is green now"."""
-    (*frame, was), (*new_frame, word) = old.frame, new.frame
+    was, word = old.frame[-1], new.frame[-1]
+    frame = [each.key for each in new.frame[:-1] if each.key not in _INDEFINITE]
     is_state = (
         "now" in new.cues
         and was.kind == word.kind == "word"
-        and was.key != word.key
         and len(frame) > 1
-        and [each.key for each in frame] == [each.key for each in new_frame]
-        and frame[-1].key in _HOLDING
+        and frame[-1] in _HOLDING
+        and _has_other_end(old, new)
     )
     return (word.key, [was.key]) if is_state else None
 
@@ -556,8 +709,15 @@ def _replaces_holder(old: Statement, new: Statement) -> bool:
         ):
             return False
     sides = list(zip((old.frame, new.frame), names, strict=True))
-    if all(_search("duty", each) for each in (old, new)):
-        return all(list(frame[: len(words)]) == words for frame, words in sides)
+    if all(list(frame[: len(words)]) == words for frame, words in sides):
+        after = [word.key for word in new.frame[len(names[1]) :]]
+        has_one = (
+            len(after) > 2
+            and after[0] in _DATED - _PLURAL
+            and after[1] in _DEFINITE
+            and _SHARED_ROLES.isdisjoint(after)
+        )
+        return has_one or all(_search("duty", each) for each in (old, new))
     return any(
         list(frame[-len(words) :]) == words
         and any(word.key in _HOLDING for word in frame[1 : -len(words)][-1:])
@@ -575,7 +735,7 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
     """
     size = len(old.frame)
     if size > len(new.frame):
-        return False
+        return bool(new.cues) and _have_other_names(old, new)
     frame = old.frame
     if any(cue.start() < new.frame[0].start for cue in new.cues.values()):
         # Behind it, German, Dutch and Swedish put the verb before its subject.
@@ -588,10 +748,17 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
     kinds = [{was.kind, word.kind} for was, word in others]
     if new.cues:
         former = {was.key for was, _ in others}
-        return former.issuperset(word.key for word in new.frame[size:]) and kinds in [
-            [{kind}] for kind in VALUE_KINDS
-        ]
-    if size != len(new.frame) or len(others) != 1:
+        named = {word.key for word in new.frame[size:]}
+        known = (
+            {*VALUE_KINDS, "word"} if named and "instead" in new.cues else VALUE_KINDS
+        )
+        is_other = named <= former and kinds in [[{kind}] for kind in known]
+        if is_other and kinds == [{"name"}]:
+            at = new.frame.index(others[0][1])
+            return at == 0 or new.frame[at - 1].key not in _ADDITIVE
+        return is_other or _have_other_names(old, new)
+    rest = new.frame[size:]
+    if len(others) != 1 or (rest and rest[0].key not in _SINCE):
         return False
     was, word = others[0]
     if was.unit == word.unit == "day":
@@ -599,12 +766,35 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
     before = new.frame[: new.frame.index(word)]
     if was.unit != word.unit or all(each.kind != "word" for each in before):
         return False
+    is_last = new.frame[size - 1] == word
+    if is_last and before[-1].kind == "name" and _search("using", new):
+        return word.kind == was.kind  # another version, which may look like a time
     if kinds == [{"when"}]:
         is_held = not _DATED.isdisjoint(each.key for each in before)
         return is_held and not _is_weekday(word.key)  # which several may be
     return kinds == [{"number"}] and (
         before[-1].key in _HOLDING
-        or (not before[-1].kind and (bool(word.unit) or new.words[-1] == word))
+        or (not before[-1].kind and (bool(word.unit) or is_last))
+        or (is_last and before[-1].key in _NUMBERED)
+    )
+
+
+def _have_other_names(old: Statement, new: Statement) -> bool:
+    """Tell whether two statements differ in a name of a few words alone: "goes to Park School"."""
+    keys, new_keys = ([word.key for word in each.frame] for each in (old, new))
+    begin = _count_alike(keys, new_keys)
+    end = _count_alike(keys[begin:][::-1], new_keys[begin:][::-1])
+    names, new_names = (
+        each.frame[begin : len(each.frame) - end] for each in (old, new)
+    )
+    return (
+        begin > 1
+        and not _ADDITIVE & {keys[begin - 1]}
+        and all(
+            0 < len(each) <= NAME_WORDS_MAX
+            and all(word.kind == "name" for word in each)
+            for each in (names, new_names)
+        )
     )
 
 
@@ -779,6 +969,12 @@ def _is_among(key: str, statement: Statement) -> bool:
     )
 
 
+def _count_alike(first: Sequence[str], second: Sequence[str]) -> int:
+    """Return with how many equal items two sequences begin."""
+    pairs = zip(first, second, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 @clear_on_forget
 @lru_cache(PAIRS_CACHED_MAX)
 def is_same_word(key: str, other: str) -> bool:
@@ -791,8 +987,7 @@ def is_same_word(key: str, other: str) -> bool:
         return True
     if other in irregular_forms(key) or key in irregular_forms(other):
         return True
-    pairs = zip(key, other, strict=False)
-    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    shared = _count_alike(key, other)
     if shared >= 3 and _CYRILLIC_ENDS.fullmatch(f"{key[shared:]} {other[shared:]}"):
         return True
     shorter, longer = sorted((len(key), len(other)))
