@@ -25,7 +25,8 @@ from mnemosyned.memory.engine_ports import NOT_COMPARED, MemoryComparison
 from mnemosyned.memory.injections import BriefingEdits
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
 from mnemosyned.search.query import Match, RankedResult
-from mnemosyned.text.endings.statements import rate_words, read_statements
+from mnemosyned.text.endings.rating import rate_words
+from mnemosyned.text.endings.statements import read_statements
 from mnemosyned.text.tokens import (
     CALENDAR,
     COMMONPLACE_KINDS,

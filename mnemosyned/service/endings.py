@@ -23,12 +23,15 @@ from mnemosyned.memory.listing import Place, RecordKind, parse_cursor
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import EmbedderState, EndedStatement, Hit, MemoryRecord
 from mnemosyned.search.query import Match, Query
-from mnemosyned.text.endings.statements import (
+from mnemosyned.text.endings.plain import sought_words
+from mnemosyned.text.endings.rating import (
     Ending,
-    SentenceMeanings,
-    Statement,
     find_ending_statements,
     rate_endings,
+)
+from mnemosyned.text.endings.statements import (
+    SentenceMeanings,
+    Statement,
     read_statements,
 )
 from mnemosyned.text.secrets.masking import mask_secrets
@@ -406,7 +409,7 @@ class EndingFinder:
         for statement in statements[:STATEMENTS_MAX]:
             if is_yielding:
                 self.gate.yield_to_requests()
-            matches = self._find_matches(statement.sought)
+            matches = self._find_matches(sought_words(statement))
             older = [each for each in matches if each.created_at < memory.created_at]
             del older[CANDIDATES_MAX:]
             projects = self.store.agents.projects_of(

@@ -24,7 +24,8 @@ from bench.report import Report
 
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors.bearing import BearingRater
-from mnemosyned.text.endings.statements import SentenceMeanings, find_ending
+from mnemosyned.text.endings.rating import find_ending
+from mnemosyned.text.endings.statements import SentenceMeanings
 
 SETS = Path(__file__).with_name("sets") / "endings"
 HALVES = ("tune", "held", "subjects")

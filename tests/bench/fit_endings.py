@@ -33,7 +33,7 @@ from bench.telling import load_half
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors import packing
 from mnemosyned.search.vectors.bearing import DIFFERENCE_SCALE, PRODUCT_SCALE
-from mnemosyned.text.endings import statements as ending_statements
+from mnemosyned.text.endings import rating
 from mnemosyned.text.endings.statements import Statement, read_statements
 from mnemosyned.text.terms import stem
 
@@ -41,7 +41,7 @@ Matrix = Any  # of numpy, whose types are not installed
 Tree = Any
 """A leaf, or [number of a feature, limit, tree up to the limit, tree above it]."""
 ENCODER = SentenceEncoder()
-FILE = Path(ending_statements.__file__).with_name("model.toml")
+FILE = Path(rating.__file__).with_name("model.toml")
 CASES = Path(__file__).parents[1] / "domain" / "endings.toml"
 PLAIN = ("tune", "tune_f", "tune_g", "tune_h", "tune_i", "tune_p", "tune_q", "tune_r")
 """Authors of plain pairs, by whom the limit is set; the pairs of the others are meant to mislead."""
@@ -384,10 +384,10 @@ class Fit:
         self.rows = rows
         self.of = np.array([row.example for row in rows])
         words = np.array(
-            [ending_statements.list_features(row.older, row.newer) for row in rows],
+            [rating.list_features(row.older, row.newer) for row in rows],
             np.float32,
         )
-        self.margins = np.array([ending_statements.plain_margin(row) for row in words])
+        self.margins = np.array([rating.plain_margin(row) for row in words])
         cosines = np.array(likeness, np.float32)
         has_cue = np.array([bool(row.newer.cues) for row in rows])
         self.words, self.both = (
@@ -400,7 +400,7 @@ class Fit:
         )
         self.ends = np.array([each.ends for each in examples], np.float32)
         self.kinds = np.array([each.kind for each in examples])
-        self.first = cosines + 0.3 * has_cue + 0.3 * words[:, ending_statements.SHARE]
+        self.first = cosines + 0.3 * has_cue + 0.3 * words[:, rating.SHARE]
         others = {each.group for each in examples if each.kind == "author"}
         authors = [*PLAIN, *sorted(others)]
         self.folds = np.array(

@@ -17,7 +17,7 @@ from mnemosyned.conversation.learnings.comparison import (
 from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.conversation.learnings.relevance import select_relevant
 from mnemosyned.memory.values import Learning, LearningKind
-from mnemosyned.text.endings.statements import find_ending
+from mnemosyned.text.endings.rating import find_ending
 from mnemosyned.text.token_counts import Chars4
 
 CASES = read_cases("conflicts")

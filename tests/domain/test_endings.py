@@ -8,20 +8,22 @@ import pytest
 from domain.test_patterns import is_ambiguous
 from support.cases import each_case
 
-from mnemosyned.text.endings.statements import (
-    A_PLACE,
+from mnemosyned.text.endings.plain import A_PLACE
+from mnemosyned.text.endings.rating import (
     CUE_COUNT,
     FORMER_SHARE,
     PLAIN_MARGIN,
-    READ_CHARS_MAX,
-    RULES,
     SHARE,
     VALUE_SHARE,
-    LanguageRules,
     find_ending,
     find_ending_statements,
     list_features,
     plain_margin,
+)
+from mnemosyned.text.endings.statements import (
+    READ_CHARS_MAX,
+    RULES,
+    LanguageRules,
     read_statements,
     sentence_at,
 )

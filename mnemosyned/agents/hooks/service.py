@@ -35,7 +35,7 @@ from mnemosyned.memory import injections
 from mnemosyned.memory.capture import AgentCall, AgentSession
 from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
-from mnemosyned.text.endings.statements import find_ending_statements
+from mnemosyned.text.endings.rating import find_ending_statements
 from mnemosyned.text.tokens import find_keywords
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.request import instant

@@ -13,7 +13,7 @@ from itertools import chain, islice
 
 from mnemosyned.conversation.learnings.rules import load_shared_pattern
 from mnemosyned.memory.values import Learning, LearningKind
-from mnemosyned.text.endings.statements import find_ending
+from mnemosyned.text.endings.rating import find_ending
 from mnemosyned.text.rule_files import compile_on_use, read_tables
 from mnemosyned.text.sentences import contains_statement
 from mnemosyned.text.terms import FUNCTION_WORDS, Terms, parse_terms

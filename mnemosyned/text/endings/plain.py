@@ -1,0 +1,417 @@
+"""Rules for plain changes: what surely ends in few words, whatever the model of `rating.py` makes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from mnemosyned.text.endings.statements import (
+    DOUBTS,
+    PATTERNS,
+    VALUE_KINDS,
+    SentenceMeanings,
+    Statement,
+    StatementWord,
+    count_alike,
+    is_among,
+    is_weekday,
+    names_owner,
+)
+from mnemosyned.text.rule_files import compile_on_use, read_tables
+from mnemosyned.text.terms import fold_case
+
+SHORT_MAX = 6
+"""Words of a sentence that says no more than where something is, or which version of it."""
+HOLDER_WORDS_MAX, NAME_WORDS_MAX, SUCCESSOR_WORDS_MAX = 2, 3, 4
+"""Words of the name of who holds a role, of another name, and of what took the place of a former value."""
+A_PLACE, A_PLACE_MIN = "city, town", 0.2
+"""A text, and the cosine to it of the name of any place: those of software and firms reach .18."""
+STATES_ALIKE_MIN = 0.4
+"""Cosine of two words from which they are states of one kind, as "green" and "blue" are."""
+_TABLES: dict[str, str] = read_tables(__file__, "plain.toml")
+_PATTERNS = {"residing": PATTERNS["residing"]} | {
+    name: compile_on_use(rf"(?<!\w)(?:{_TABLES[name]})(?!\w)")
+    for name in (
+        *("moving", "duty", "upgrading", "using", "living", "resettling"),
+        *("working", "leaving", "taking"),
+    )
+}
+_SWITCHED = compile_on_use(_TABLES["switched"])
+_PAUSE = re.compile("[,:;]")
+_STANDING, _DATED, _PLURAL, _INDEFINITE, _DEFINITE = (
+    frozenset(map(fold_case, _TABLES[name].split()))
+    for name in ("standing", "dated", "plural", "indefinite", "definite")
+)
+_SHARED_ROLES, _NUMBERED, _ADDITIVE, _SINCE = (
+    frozenset(map(fold_case, _TABLES[name].split()))
+    for name in ("shared_roles", "numbered", "additive", "since")
+)
+_HOLDING = _STANDING | _DATED
+_HOMES = tuple(map(fold_case, _TABLES["homes"].split()))
+
+
+def sought_words(statement: Statement) -> tuple[str, ...]:
+    """Return words of the statements that one may end: its own, and "live" for "I moved to Rome"."""
+    own = tuple(word.key for word in statement.words)
+    return own + _HOMES if _search("resettling", statement) else own
+
+
+def may_end_plainly(statement: Statement) -> bool:
+    """Tell whether a statement without a cue may end another one by these rules: "I left Siemens"."""
+    return any(_read_switch(statement)) or any(
+        _search(name, statement) for name in ("leaving", "taking")
+    )
+
+
+def _search(name: str, statement: Statement) -> re.Match[str] | None:
+    """Return the first match of a pattern in a statement."""
+    return _PATTERNS[name].search(statement.text.lower())
+
+
+def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bool:
+    """Tell whether two statements are surely on different subjects.
+
+    So they are where a number alone differs, before a value that both have: "release 7 moves to
+    Thursday", "release 8 moves to Thursday"; where an event has another day: "we met on May 3", "we met
+    on May 10"; or where both begin with a word and another number: "removed server 3", "removed server
+    4". With `by_words`, where no vector is asked, they also are if they share only names and values; a
+    capital at the beginning may be that of a name.
+    """
+    (first, *after), (new_first, *new_after) = old.frame[:2], new.frame[:2]
+    if first.key == new_first.key and any(
+        word.kind == other.kind == "number"
+        and not (word.unit or other.unit)
+        and word.key != other.key
+        for word, other in zip(after, new_after, strict=False)
+    ):
+        return True
+    fresh = [word for word in new.words if not is_among(word.key, old)]
+    gone = [word for word in old.words if not is_among(word.key, new)]
+    shared = [word for word in new.words if word not in fresh]
+    if len(fresh) == len(gone) == 1:
+        if fresh[0].unit == gone[0].unit == "day" and not new.cues:
+            return _DATED.isdisjoint(word.key for word in new.frame)
+        return all(
+            word.kind in ("number", "code") and not word.unit
+            for word in (*fresh, *gone)
+        ) and any(
+            word.start > fresh[0].start and word.kind in VALUE_KINDS for word in shared
+        )
+    return (
+        by_words
+        and len(gone) > 1
+        and all(
+            word.kind in ("name", "number", "when")
+            or (word.start == 0 and new.text[0].isupper())
+            for word in shared
+        )
+    )
+
+
+def surely_ends(
+    old: Statement, new: Statement, meanings: SentenceMeanings | None
+) -> bool:
+    """Tell whether `new` says plainly, in the words of `old`, that another value or place took its place."""
+    if (old.signs | new.signs) & {*DOUBTS, "negation"}:
+        return False
+    thing, switched = _read_switch(new)
+    if thing and (was := _read_switch(old))[0] == thing:
+        return was[1] != switched
+    if old.cues:
+        return False
+    if _replaces_value(old, new) or _replaces_holder(old, new):
+        return True
+    if _are_elsewhere(old, new) or _moves_away(old, new) or _upgrades(old, new):
+        return True
+    if _is_replaced(old, new) or _leaves(old, new) or _takes_over(old, new):
+        return True
+    if not meanings:
+        return False
+    if home := _find_new_home(old, new):
+        return meanings.compare(home, [A_PLACE])[0][0] >= A_PLACE_MIN
+    other = _find_other_state(old, new)
+    return bool(other and meanings.compare(*other)[0][0] >= STATES_ALIKE_MIN)
+
+
+def _upgrades(old: Statement, new: Statement) -> bool:
+    """Tell whether `new` upgrades what a short `old` names to another version: "upgraded to React 19"."""
+    if "changed" not in new.cues or len(old.words) > SHORT_MAX:
+        return False
+    if not _search("upgrading", new):
+        return False
+    versions, new_versions = (
+        {
+            name.key: number.key
+            for name, number in pairwise(each.words)
+            if name.kind == "name" and number.kind == "number" and not number.unit
+        }
+        for each in (old, new)
+    )
+    fresh = [word.key for word in new.words if not is_among(word.key, old)]
+    return bool(fresh) and (
+        fresh == [new_versions[name] for name in new_versions if name in versions]
+    )
+
+
+def _is_replaced(old: Statement, new: Statement) -> bool:
+    """Tell whether `new` says little more than what took the place of the value of `old`: "from A to B"."""
+    size = len(new.former)
+    frame, was = old.frame[:-size], old.frame[-size:]
+    is_value = (
+        0 < size < len(old.frame)
+        and "changed" in new.cues
+        and len(old.words) <= SHORT_MAX
+        and [word.key for word in was] == [word.key for word in new.former]
+        and (frame[-1].key in _HOLDING or _search("using", old))
+    )
+    fresh = [word for word in new.words if not is_among(word.key, old)]
+    return bool(
+        is_value
+        and 0 < len(fresh) <= SUCCESSOR_WORDS_MAX
+        and fresh[0].start > new.former[-1].start
+    )
+
+
+def _find_new_home(old: Statement, new: Statement) -> str:
+    """Return where the speaker moved who lived elsewhere, as in "I moved to Rome"; empty for others."""
+    pair = ((old, "living"), (new, "resettling"))
+    for statement, name in pair:
+        match = _search(name, statement)
+        if not match or any(
+            word.kind not in ("name", "when")
+            and not match.start() <= word.start < match.end()
+            for word in statement.words
+        ):
+            return ""
+    was, home = (
+        " ".join(
+            each.text[word.start : word.start + len(word.key)]
+            for word in each.words
+            if word.kind == "name"
+        )
+        for each, _ in pair
+    )
+    return home if was != home else ""
+
+
+def _leaves(old: Statement, new: Statement) -> bool:
+    """Tell whether, in `new`, somebody leaves where he works in `old`: "I left Siemens"."""
+    works, leaves = _search("working", old), _search("leaving", new)
+    if not works or not leaves or len(old.words) > SHORT_MAX:
+        return False
+    fresh = [word for word in new.words if not is_among(word.key, old)]
+    return (
+        ("i" in old.signs) == ("i" in new.signs)
+        and any(word.kind == "name" for word in old.words)
+        and all(
+            is_among(word.key, new)
+            for word in old.words
+            if not works.start() <= word.start < works.end()
+        )
+        and all(
+            leaves.start() <= word.start < leaves.end()
+            and word.kind not in ("when", "number")
+            for word in fresh
+        )
+    )
+
+
+def _takes_over(old: Statement, new: Statement) -> bool:
+    """Tell whether, in `new`, another takes over what somebody does in `old`: "Ben took over billing"."""
+    duty, takes = _search("duty", old), _search("taking", new)
+    if not duty or not takes or len(old.words) > SHORT_MAX:
+        return False
+    task = [word for word in old.words if word.start >= duty.end()]
+    fresh = [
+        word
+        for word in new.words
+        if not is_among(word.key, old) and not takes.start() <= word.start < takes.end()
+    ]
+    return (
+        bool(task)
+        and all(is_among(word.key, new) for word in task)
+        and 0 < len(fresh) <= HOLDER_WORDS_MAX
+        and all(new.text[word.start].isupper() for word in fresh)
+    )
+
+
+def _read_switch(statement: Statement) -> tuple[str, str]:
+    """Return a thing and what it is switched to, as ("the flag", "off"); two empty texts for others."""
+    match = _SWITCHED.fullmatch(statement.text.lower())
+    return (match[1], match[2]) if match else ("", "")
+
+
+def _has_other_end(old: Statement, new: Statement) -> bool:
+    """Tell whether the last words of two statements differ, and articles before them at most, but no others."""
+    (*frame, was), (*new_frame, word) = (
+        [each for each in statement.frame if each.key not in _INDEFINITE]
+        for statement in (old, new)
+    )
+    return (
+        was.key != word.key
+        and bool(was.kind) == bool(word.kind)
+        and [each.key for each in frame] == [each.key for each in new_frame]
+    )
+
+
+def _moves_away(old: Statement, new: Statement) -> bool:
+    """Tell whether `new` moves the thing whose place or time `old` says: "Ada moved to Rome"."""
+    if "changed" not in new.cues or len(old.words) > SHORT_MAX:
+        return False
+    if not _search("moving", new) or not (stays := _search("residing", old)):
+        return False
+    subject = [word for word in old.words if word.start < stays.start()]
+    where = [word for word in old.words if word.start >= stays.end()]
+    whither = [word for word in new.words if not is_among(word.key, old)]
+    kinds, new_kinds = ({word.kind for word in words} for words in (where, whither))
+    return (
+        bool(subject and where and whither)
+        and all(is_among(word.key, new) for word in subject)
+        and not _names_another(new, whither, subject)
+        and ("when" in kinds) == ("when" in new_kinds)
+        and ("name" not in kinds or not new_kinds.isdisjoint(VALUE_KINDS))
+        and not names_owner(new, [is_among(word.key, old) for word in new.words], old)
+    )
+
+
+def _names_another(
+    new: Statement, fresh: Sequence[StatementWord], subject: Sequence[StatementWord]
+) -> bool:
+    """Tell whether a `fresh` word leads to those of the subject: "Wim's sister" beside "my sister"."""
+    keys = {word.key for word in subject}
+    ends = max((word.start for word in new.words if word.key in keys), default=0)
+    return any(
+        word.start < ends and not _PAUSE.search(new.text, word.start, ends)
+        for word in fresh
+    )
+
+
+def _are_elsewhere(old: Statement, new: Statement) -> bool:
+    """Tell whether, in the same words, one thing is said to be in two places: "the office is in Oslo"."""
+    (*frame, was), (*new_frame, word) = old.frame, new.frame
+    return (
+        "residing" in old.signs & new.signs
+        and was.kind == word.kind == "name"
+        and was.key != word.key
+        and [each.key for each in frame] == [each.key for each in new_frame]
+        and _PLURAL.isdisjoint(each.key for each in frame)
+    )
+
+
+def _find_other_state(old: Statement, new: Statement) -> tuple[str, list[str]] | None:
+    """Return the word of `new`, with `now`, in place of the last of `old`, and that one: "it is green now"."""
+    was, word = old.frame[-1], new.frame[-1]
+    frame = [each.key for each in new.frame[:-1] if each.key not in _INDEFINITE]
+    is_state = (
+        "now" in new.cues
+        and was.kind == word.kind == "word"
+        and len(frame) > 1
+        and frame[-1] in _HOLDING
+        and _has_other_end(old, new)
+    )
+    return (word.key, [was.key]) if is_state else None
+
+
+def _replaces_holder(old: Statement, new: Statement) -> bool:
+    """Tell whether `new`, with `now`, names another holder: "Ben is our lead now" after "our lead is Anna"."""
+    if "now" not in new.cues:
+        return False
+    keys, new_keys = ({word.key for word in each.frame} for each in (old, new))
+    names = [
+        [word for word in each.frame if word.key not in others]
+        for each, others in ((old, new_keys), (new, keys))
+    ]
+    for each, words in zip((old, new), names, strict=True):
+        if not 0 < len(words) <= HOLDER_WORDS_MAX or not all(
+            each.text[word.start].isupper() for word in words
+        ):
+            return False
+    sides = list(zip((old.frame, new.frame), names, strict=True))
+    if all(list(frame[: len(words)]) == words for frame, words in sides):
+        after = [word.key for word in new.frame[len(names[1]) :]]
+        has_one = (
+            len(after) > 2
+            and after[0] in _DATED - _PLURAL
+            and after[1] in _DEFINITE
+            and _SHARED_ROLES.isdisjoint(after)
+        )
+        return has_one or all(_search("duty", each) for each in (old, new))
+    return any(
+        list(frame[-len(words) :]) == words
+        and any(word.key in _HOLDING for word in frame[1 : -len(words)][-1:])
+        for frame, words in sides
+    )
+
+
+def _replaces_value(old: Statement, new: Statement) -> bool:
+    """Tell whether `new` repeats all words of `old` but one value, with a cue that `old` has not.
+
+    The former value may follow: "on Friday instead of Thursday". A number needs no cue behind "is" or
+    "costs", nor at the end or before its unit behind another word without content; a time, month or day needs
+    none behind "is": "the limit is 30", "the limit is 50". Behind another word it is a thing's name or an
+    event's amount: "closed ticket 41", "ran 5 km".
+    """
+    size = len(old.frame)
+    if size > len(new.frame):
+        return bool(new.cues) and _have_other_names(old, new)
+    frame = old.frame
+    if any(cue.start() < new.frame[0].start for cue in new.cues.values()):
+        # Behind it, German, Dutch and Swedish put the verb before its subject.
+        keys = [word.key for word in frame]
+        verb = new.frame[0].key
+        at = keys.index(verb) if verb in keys else 0
+        frame = (frame[at], *frame[:at], *frame[at + 1 :])
+    pairs = zip(frame, new.frame[:size], strict=True)
+    others = [(was, word) for was, word in pairs if was.key != word.key]
+    kinds = [{was.kind, word.kind} for was, word in others]
+    if new.cues:
+        former = {was.key for was, _ in others}
+        named = {word.key for word in new.frame[size:]}
+        known = (
+            {*VALUE_KINDS, "word"} if named and "instead" in new.cues else VALUE_KINDS
+        )
+        is_other = named <= former and kinds in [[{kind}] for kind in known]
+        if is_other and kinds == [{"name"}]:
+            at = new.frame.index(others[0][1])
+            return at == 0 or new.frame[at - 1].key not in _ADDITIVE
+        return is_other or _have_other_names(old, new)
+    rest = new.frame[size:]
+    if len(others) != 1 or (rest and rest[0].key not in _SINCE):
+        return False
+    was, word = others[0]
+    if was.unit == word.unit == "day":
+        return True  # an event on another day is on another subject
+    before = new.frame[: new.frame.index(word)]
+    if was.unit != word.unit or all(each.kind != "word" for each in before):
+        return False
+    is_last = new.frame[size - 1] == word
+    if is_last and before[-1].kind == "name" and _search("using", new):
+        return word.kind == was.kind  # another version, which may look like a time
+    if kinds == [{"when"}]:
+        is_held = not _DATED.isdisjoint(each.key for each in before)
+        return is_held and not is_weekday(word.key)  # which several may be
+    return kinds == [{"number"}] and (
+        before[-1].key in _HOLDING
+        or (not before[-1].kind and (bool(word.unit) or is_last))
+        or (is_last and before[-1].key in _NUMBERED)
+    )
+
+
+def _have_other_names(old: Statement, new: Statement) -> bool:
+    """Tell whether two statements differ in a name of a few words alone: "goes to Park School"."""
+    keys, new_keys = ([word.key for word in each.frame] for each in (old, new))
+    begin = count_alike(keys, new_keys)
+    end = count_alike(keys[begin:][::-1], new_keys[begin:][::-1])
+    names, new_names = (
+        each.frame[begin : len(each.frame) - end] for each in (old, new)
+    )
+    return (
+        begin > 1
+        and not _ADDITIVE & {keys[begin - 1]}
+        and all(
+            0 < len(each) <= NAME_WORDS_MAX
+            and all(word.kind == "name" for word in each)
+            for each in (names, new_names)
+        )
+    )

@@ -1,0 +1,340 @@
+"""Ratings of how likely a statement ends another: by words, by vectors, and by the rules for plain changes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from itertools import compress, groupby
+from operator import eq
+from typing import Any
+
+from mnemosyned.text.endings.plain import (
+    are_on_two_subjects,
+    may_end_plainly,
+    sought_words,
+    surely_ends,
+)
+from mnemosyned.text.endings.statements import (
+    CUES,
+    DOUBTS,
+    EXACT_KINDS,
+    NAMING,
+    READ_CHARS_MAX,
+    VALUE_KINDS,
+    SentenceMeanings,
+    Statement,
+    find_languages,
+    is_among,
+    is_same_word,
+    names_owner,
+    read_statements,
+)
+from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.word_cache import clear_on_forget
+
+SURE_ODDS = 4.0
+"""Odds, as a logarithm, of another value in the same words."""
+CUE_COUNT, SHARE, VALUE_SHARE, FORMER_SHARE = 8, 11, 55, 69
+"""Places among the features: the number of cues of the newer statement, the share of the older one's words
+that it has, the same where a cue comes with another value, and the share of named former values."""
+PLAIN_SHARE_MIN, PLAIN_VALUE_SHARE_MIN, PLAIN_MARGIN = 0.67, 0.44, 0.7
+"""Shares from which words say plainly that a statement ends, and how much less odds then have to be."""
+UNLIKELY = "unlikely"
+"""The sign of a statement that, by its vector, reports no change: it ends another one only by sure rules."""
+SAME_START = 3
+"""Letters that a word of two statements has in common, before more is asked about them."""
+UNRATED = -6.0
+RATED_CACHED_MAX = 5_000
+"""Pairs of texts whose rating is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The finding that a sentence of a newer text ends a sentence of an older text."""
+
+    reason: str
+    """The surest cue: `corrected`, `gone`, `changed`, `instead`, `now`, or `value` without a cue."""
+    cue: str
+    """The words of the newer sentence that say so, in lower case; empty for `value`."""
+    older: str
+    """The sentence that is ended."""
+    newer: str
+    """The sentence that ends it."""
+    places: tuple[int, int] = (0, 0)
+    """The numbers of the two sentences in their texts, from 0, as `sentence_at` counts them."""
+
+
+def find_ending(
+    older: str, newer: str, meanings: SentenceMeanings | None = None
+) -> Ending | None:
+    """Return how a newer text ends a statement of an older one, or None if it probably ends none.
+
+    The texts may have several sentences. Without `meanings`, words alone decide.
+    """
+    found = [
+        rated
+        for new in find_ending_statements(newer, meanings)
+        if (rated := rate_endings(older, new, meanings))
+    ]
+    best = max(found, key=lambda rated: rated[0], default=None)
+    return best[1] if best and best[0] > 0 else None
+
+
+def find_ending_statements(
+    text: str, meanings: SentenceMeanings | None = None
+) -> list[Statement]:
+    """Return the statements of a text that may end an older one; none for most texts."""
+    if meanings:
+        statements = [
+            each
+            for each in read_statements(text)
+            if each.cues
+            or "new" in each.signs
+            or ("residing" in each.signs and each.words[-1].kind == "name")
+            or may_end_plainly(each)
+            or any(word.kind in EXACT_KINDS for word in each.words)
+        ]
+        rated = statements and meanings.rate_changes([each.text for each in statements])
+        least = _read_model()["vectors"]["change_min"]
+        return [
+            each if odds >= least else replace(each, signs=each.signs | {UNLIKELY})
+            for each, odds in zip(statements, rated, strict=True)
+            if odds >= least
+            or not each.cues.keys().isdisjoint(("now", "instead"))
+            or may_end_plainly(each)
+        ]
+    low = text[:READ_CHARS_MAX].lower()
+    if not any(rules.find("hint", low) for rules in find_languages(low)):
+        return []
+    return [each for each in read_statements(text) if each.cues]
+
+
+def rate_endings(
+    older: str, new: Statement, meanings: SentenceMeanings | None = None
+) -> tuple[float, Ending] | None:
+    """Return how likely `new` ends a statement of an older text, as log odds, and that ending.
+
+    Odds above 0 are high enough to store the ending. Vectors are compared only for pairs that their
+    words do not rule out; the result is None if they rule out all.
+    """
+    model = _read_model()
+    pairs: list[tuple[float, Statement, list[float]]] = []
+    starts = {key[:SAME_START] for key in sought_words(new)}
+    for old in read_statements(older):
+        if starts.isdisjoint(word.key[:SAME_START] for word in old.words):
+            continue
+        if are_on_two_subjects(old, new, by_words=not meanings):
+            continue
+        if surely_ends(old, new, meanings):
+            pairs, meanings = [(SURE_ODDS, old, [])], None
+            break
+        if UNLIKELY in new.signs:
+            continue
+        features = list_features(old, new)
+        odds = _add_trees("words", features)
+        is_possible = not meanings or odds >= model["words"]["excluded"]
+        if is_possible and old.text != new.text:
+            pairs.append((odds - model["words"]["least"], old, features))
+    if meanings and pairs:
+        compared = meanings.compare(new.text, [old.text for _, old, _ in pairs])
+        for place, (cosine, likely) in enumerate(compared):
+            _, old, features = pairs[place]
+            features += [cosine, cosine * bool(new.cues), likely]
+            odds = _add_trees("vectors", features) + plain_margin(features)
+            pairs[place] = odds - model["vectors"]["least"], old, features
+    if not pairs:
+        return None
+    odds, old, _ = max(pairs, key=lambda pair: pair[0])
+    reason = next(iter(new.cues), "value")
+    cue = new.cues[reason][0] if new.cues else ""
+    return odds, Ending(reason, cue, old.text, new.text, (old.place, new.place))
+
+
+@clear_on_forget
+@lru_cache(RATED_CACHED_MAX)
+def rate_words(older: str, newer: str) -> float:
+    """Return the log odds, by words, that a sentence of `newer` ends one of `older`; `UNRATED` without any."""
+    rated = (
+        _add_trees("words", list_features(old, new))
+        for new in read_statements(newer)
+        for old in read_statements(older)
+    )
+    return max(rated, default=UNRATED)
+
+
+def list_features(old: Statement, new: Statement) -> list[float]:
+    """Return the numbers by which words tell whether `new` ends `old`; the model counts them from 0."""
+    theirs = [is_among(word.key, new) for word in old.words]
+    ours = [is_among(word.key, old) for word in new.words]
+    share, our_share = sum(theirs) / len(theirs), sum(ours) / len(ours)
+    gone, fresh = (
+        [
+            word
+            for word, is_shared in zip(each.words, shared, strict=True)
+            if not is_shared
+        ]
+        for each, shared in ((old, theirs), (new, ours))
+    )
+    kept = {
+        word.kind for word, is_kept in zip(old.words, theirs, strict=True) if is_kept
+    }
+    kinds, our_kinds = ({word.kind for word in words} for words in (gone, fresh))
+    contrast = [kind in kinds and kind in our_kinds for kind in VALUE_KINDS]
+    units, our_units = ({word.unit for word in words} - {""} for words in (gone, fresh))
+    cues = [name in new.cues for name in CUES]
+    doubts = [name in new.signs for name in DOUBTS]
+    numbers = (
+        *cues,
+        *doubts,
+        len(new.cues),
+        "negation" in new.signs,
+        "i" in new.signs,
+        share,
+        our_share,
+        sum(theirs),
+        len(gone),
+        len(fresh),
+        max(len(gone), len(fresh)),
+        (len(gone) == len(fresh) == 1) * (1 + bool(new.cues)),
+        not kept.isdisjoint(("name", "code")),
+        not kept.isdisjoint(("number", "when")),
+        *contrast,
+        any(contrast),
+        not units.isdisjoint(our_units),
+        bool(units and our_units and units.isdisjoint(our_units)),
+        "name" in our_kinds,
+        "name" in kinds,
+        ("negation" in old.signs) != ("negation" in new.signs),
+        ("i" in old.signs) != ("i" in new.signs),
+        theirs[0],
+        ours[0],
+        *_split_shared(new, ours, next(iter(new.cues.values()), None)),
+        *_split_shared(new, ours, new.cues.get("instead")),
+        *(share * sign for sign in (*cues, *doubts)),
+        *(our_share * cue for cue in cues),
+        share * any(contrast),
+        share * any(contrast) * bool(new.cues),
+        *_compare_frames(old, new, theirs, ours),
+        len(old.words),
+        bool(old.cues),
+        *(name in old.signs for name in DOUBTS),
+        *_compare_former(old, new),
+        "new" in new.signs,
+        "new" in old.signs,
+        ("naming" in old.signs) * (1 + (not new.signs.isdisjoint(NAMING))),
+        names_owner(new, ours, old) or names_owner(old, theirs, new),
+    )
+    return [float(number) for number in numbers]
+
+
+def plain_margin(features: Sequence[float]) -> float:
+    """Return how much less odds by vectors have to be where words say plainly that a statement ends.
+
+    The words are plain where a cue comes with the whole former value, or with another value of one kind in
+    much of the older statement's words. With `now`, most of these words are enough.
+    """
+    is_now = features[CUES.index("now")]
+    is_plain = features[CUE_COUNT] and (
+        features[FORMER_SHARE] == 1
+        or features[VALUE_SHARE] > PLAIN_VALUE_SHARE_MIN
+        or (is_now and features[SHARE] > PLAIN_SHARE_MIN)
+    )
+    return PLAIN_MARGIN if is_plain else 0.0
+
+
+def _compare_former(old: Statement, new: Statement) -> tuple[float, float]:
+    """Return the share of the former values of `new` that `old` names, and of its words that they are.
+
+    The first is -1 where `new` names none.
+    """
+    if not new.former:
+        return -1.0, 0.0
+    named = [is_among(word.key, old) for word in new.former]
+    keys = {word.key for word in new.former}
+    theirs = [any(is_same_word(word.key, key) for key in keys) for word in old.words]
+    return sum(named) / len(named), sum(theirs) / len(theirs)
+
+
+def _split_shared(
+    new: Statement, are_shared: Sequence[bool], cue: re.Match[str] | None
+) -> list[float]:
+    """Return the shares of common words before and after a cue, then those of the words next to it.
+
+    Each is -1 where there is no word.
+    """
+    sides: tuple[list[bool], list[bool]] = ([], [])
+    for word, is_shared in zip(new.words, are_shared, strict=True):
+        if cue:
+            sides[word.start >= cue.end()].append(is_shared)
+    before, after = sides
+    shares = [sum(side) / len(side) if side else -1.0 for side in sides]
+    next_to = [float(side[0]) if side else -1.0 for side in (before[::-1], after)]
+    return [*shares, *next_to]
+
+
+def _compare_frames(
+    old: Statement, new: Statement, theirs: Sequence[bool], ours: Sequence[bool]
+) -> list[float]:
+    """Return how much of the wording stayed, function words too, and whether one value took another's place.
+
+    These are, for either statement, the number of its words that the other has not, their share, and
+    the number of runs of them; then how many neighbors two such runs have in common at most: of runs
+    that hold values of one kind, and of any. It is -1 without runs.
+    """
+    lost, added = _list_runs(old, new, theirs), _list_runs(new, old, ours)
+    counts: list[float] = []
+    for statement, runs in ((old, lost), (new, added)):
+        missing = sum(length for length, _, _ in runs)
+        counts += [missing, missing / len(statement.frame), len(runs)]
+    alike = [
+        (bool(kinds & our_kinds & {*VALUE_KINDS}), sum(map(eq, near, our_near)))
+        for _, kinds, near in lost
+        for _, our_kinds, our_near in added
+    ]
+    best = max((count for _, count in alike), default=-1)
+    return [*counts, max((count for same, count in alike if same), default=-1), best]
+
+
+def _list_runs(
+    statement: Statement, other: Statement, are_shared: Sequence[bool]
+) -> list[tuple[int, set[str], tuple[str, str]]]:
+    """Return the length, the kinds and the neighbors of each run of words that `other` has not."""
+    keys = {word.key for word in other.frame}
+    keys |= {word.key for word in compress(statement.words, are_shared)}
+    frame = ["", *(word.key for word in statement.frame), ""]
+    runs, at = [], 0
+    for is_known, group in groupby(statement.frame, lambda word: word.key in keys):
+        words = list(group)
+        at += len(words)
+        if not is_known:
+            near = frame[at - len(words)], frame[at + 1]
+            runs.append((len(words), {word.kind for word in words}, near))
+    return runs
+
+
+def _add_trees(name: str, features: Sequence[float]) -> float:
+    """Return the logarithm of the odds by the trees `name` of the model."""
+    table = _read_model()[name]
+    odds: float = table["constant"]
+    for node in table["trees"]:
+        while isinstance(node, list):
+            feature, limit, low, high = node
+            node = low if features[feature] <= limit else high  # noqa: PLW2901
+        odds += node
+    return odds
+
+
+@cache
+def _read_model() -> Mapping[str, Any]:
+    """Read the tables of the model, once, when the first sentences are rated.
+
+    A tree is a leaf, or [number of a feature, limit, tree up to the limit, tree above it].
+    """
+    tables = read_tables(__file__, "model.toml")
+    return {
+        name: table | {"trees": json.loads(table["trees"].replace("\n", ""))}
+        for name, table in tables.items()
+    }
