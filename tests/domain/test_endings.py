@@ -268,6 +268,13 @@ def test_a_statement_does_not_end_itself(older: str, newer: str) -> None:
     assert find_ending(newer, newer) is None
 
 
+def test_who_leaves_says_a_change_without_a_cue() -> None:
+    ending = find_ending("I work at Siemens.", "I left Siemens.", EagerMeanings())
+
+    assert ending
+    assert (ending.reason, ending.cue) == ("changed", "left")
+
+
 def test_only_the_sentence_that_ends_and_the_one_that_is_ended_are_named() -> None:
     older = "Hello team. The demo is on Thursday. Bring your laptops."
     newer = "Short update. The demo is on Friday now. See you there."

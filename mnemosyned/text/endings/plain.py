@@ -58,10 +58,13 @@ def sought_words(statement: Statement) -> tuple[str, ...]:
 
 
 def may_end_plainly(statement: Statement) -> bool:
-    """Tell whether a statement without a cue may end another one by these rules: "I left Siemens"."""
-    return any(_read_switch(statement)) or any(
-        _search(name, statement) for name in ("leaving", "taking")
-    )
+    """Tell whether a statement without a cue may end another one by these rules: "the flag is off"."""
+    return any(_read_switch(statement)) or find_change(statement) is not None
+
+
+def find_change(statement: Statement) -> re.Match[str] | None:
+    """Return what says, without a cue, that somebody left or took over something: "I left Siemens"."""
+    return _search("leaving", statement) or _search("taking", statement)
 
 
 def _search(name: str, statement: Statement) -> re.Match[str] | None:

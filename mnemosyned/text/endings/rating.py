@@ -13,6 +13,7 @@ from typing import Any
 
 from mnemosyned.text.endings.plain import (
     are_on_two_subjects,
+    find_change,
     may_end_plainly,
     sought_words,
     surely_ends,
@@ -148,8 +149,11 @@ def rate_endings(
     if not pairs:
         return None
     odds, old, _ = max(pairs, key=lambda pair: pair[0])
-    reason = next(iter(new.cues), "value")
-    cue = new.cues[reason][0] if new.cues else ""
+    found = dict(new.cues)
+    if not found and (change := find_change(new)):
+        found = {"changed": change}
+    reason = next(iter(found), "value")
+    cue = found[reason][0] if found else ""
     return odds, Ending(reason, cue, old.text, new.text, (old.place, new.place))
 
 
