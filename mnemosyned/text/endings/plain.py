@@ -75,11 +75,11 @@ def _search(name: str, statement: Statement) -> re.Match[str] | None:
 def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bool:
     """Tell whether two statements are surely on different subjects.
 
-    So they are where a number alone differs, before a value that both have: "release 7 moves to
-    Thursday", "release 8 moves to Thursday"; where an event has another day: "we met on May 3", "we met
-    on May 10"; or where both begin with a word and another number: "removed server 3", "removed server
-    4". With `by_words`, where no vector is asked, they also are if they share only names and values; a
-    capital at the beginning may be that of a name.
+    A number alone differs, before a value that both have: "release 7 moves to Thursday", "release 8 moves
+    to Thursday". Or an event has another day: "we met on May 3", "we met on May 10". Or both begin with a
+    word and another number: "removed server 3", "removed server 4". With `by_words`, where no vector is
+    asked, it is enough that they share only names and values; a capital at the beginning may be that of a
+    name.
     """
     (first, *after), (new_first, *new_after) = old.frame[:2], new.frame[:2]
     if first.key == new_first.key and any(
