@@ -284,7 +284,7 @@ class SentenceMeanings(Protocol):
 def names_owner(
     statement: Statement, are_shared: Sequence[bool], other: Statement
 ) -> bool:
-    """Tell whether a statement is on what belongs to something in `other`: "Lara's brother" beside "Lara"."""
+    """Tell whether a statement is on what belongs to something in `other`: "Lara's brother" for "Lara"."""
     pairs = zip(statement.words, are_shared, are_shared[1:], strict=False)
     keys = {f"{word.key}s" for word in other.words}
     return any(
