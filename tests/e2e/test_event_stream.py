@@ -142,6 +142,7 @@ def test_a_stream_refused_by_a_limit_says_when_to_try_again(room: Path) -> None:
     assert refused.value.retry_after_s == 7
 
 
+@pytest.mark.thorough
 def test_a_coroutine_reads_events_and_leaves_no_stream_behind(daemon: Daemon) -> None:
     def remember_once_read() -> None:
         eventually(lambda: streams(daemon) == 1, "a stream is being sent")

@@ -97,6 +97,7 @@ def test_importing_twice_adds_nothing(daemon: Daemon, file: Path) -> None:
     assert len(before) == 5, "a line said twice was said twice"
 
 
+@pytest.mark.thorough
 def test_a_pipe_is_imported_from_its_beginning(daemon: Daemon, tmp_path: Path) -> None:
     """More than the beginning by which its format is recognized."""
     lines = [json.dumps({"content": f"number {n}"}) for n in range(4_000)]
@@ -312,6 +313,7 @@ def test_the_key_says_how_to_go_on(daemon: Daemon, long_file: Path) -> None:
     assert 0 < len(kept(daemon.database)) < LINES
 
 
+@pytest.mark.thorough
 def test_an_import_goes_on_after_a_daemons_kill(start: Start, long_file: Path) -> None:
     first = start()
     process = popen(first.socket, "import", str(long_file), home=first.home)

@@ -313,6 +313,7 @@ def test_the_help_names_the_options_and_a_shell_completes_over_https(run: Run) -
 # `mnem mcp` over https: an agent is served, reads what is wrong, and has nothing done twice.
 
 
+@pytest.mark.thorough
 def test_an_agent_is_served(door: Door, tmp_path: Path) -> None:
     typed = ("--url", door.url, "--ca", str(door.ca))
     for words, settings in (
@@ -349,6 +350,7 @@ def test_an_agent_reads_what_is_wrong(
         assert words in json.dumps(pump.call("recall", query="gate"))
 
 
+@pytest.mark.thorough
 def test_a_message_that_was_read_before_a_reset_is_not_sent_again(
     certificate: Certificate, authority: Authority, tmp_path: Path
 ) -> None:

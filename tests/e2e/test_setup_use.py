@@ -15,7 +15,7 @@ import pytest
 from e2e.daemons import WAIT_S, environment, running, short_room
 from e2e.programs import BIN
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 SESSION = "s-1"
 
@@ -89,7 +89,6 @@ def test_the_hooks_that_were_written_store_and_a_check_sees_it(user: User) -> No
     assert "1 memory stored" in shown
 
 
-@pytest.mark.thorough
 def test_the_server_that_was_written_answers(user: User) -> None:
     user.mnem("setup", "cursor", "--yes")
     entry = user.settings(".cursor/mcp.json")["mcpServers"]["mnem"]
@@ -134,7 +133,6 @@ def typed(home: Path, keys: bytes, *words: str) -> tuple[int, str]:
     return process.returncode, shown.decode()
 
 
-@pytest.mark.thorough
 def test_a_dialogue_asks_for_each_tool_and_shows_what_it_gets(tmp_path: Path) -> None:
     (tmp_path / ".cursor").mkdir()
     (tmp_path / ".config" / "zed").mkdir(parents=True)

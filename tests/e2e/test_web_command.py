@@ -105,6 +105,7 @@ def test_a_daemon_that_comes_back_is_shown_again(tmp_path: Path) -> None:
                     assert "It stays." in browser.ask("/memory?id=stays")[2]
 
 
+@pytest.mark.thorough
 def test_a_memory_over_tcp_is_shown_with_its_token(tmp_path: Path) -> None:
     home = tmp_path / "d"
     home.mkdir()

@@ -108,6 +108,7 @@ def test_it_sleeps_and_recalls_the_same_afterwards(
     assert "7788" in first(old_memory, "parcel 7788")
 
 
+@pytest.mark.thorough
 def test_its_days_and_weeks_are_composed_again(
     old_memory: Memory, clock: FakeClock, tmp_path: Path
 ) -> None:

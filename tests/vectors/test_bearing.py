@@ -302,6 +302,7 @@ def test_memories_that_end_others_are_compared_by_vectors(rated: MemoryService) 
     assert ends > other
 
 
+@pytest.mark.thorough
 def test_a_prompt_is_told_an_old_statement_in_other_words_after_hundreds_of_newer_ones(
     rated: MemoryService, tmp_path: Path
 ) -> None:
