@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from re import _constants as codes, _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 import pytest
 from domain.test_recognize import SENTENCES
 from hypothesis import given, strategies as st
-from support.cases import each_case
 
 from mnemosyned.conversation.learnings import recognize
 from mnemosyned.conversation.learnings.recognize import (
@@ -31,19 +31,22 @@ from mnemosyned.conversation.learnings.rules import (
 TEXTS_MAX = 400
 """More spellings than this of one stretch of a pattern are not written out."""
 
-TABLES = {language: load_table(language) for language in LANGUAGES}
-RULES = [
-    *((language, rule.pattern) for language, table in TABLES.items() if "rules" in table
-      for _, rule in load_rules(language).each),
-    *((language, compile_pattern(rule).pattern) for language, table in TABLES.items()
-      for rule in table.get("conventions", "").splitlines()),
-    (REQUEST, load_shared_pattern("request").pattern),
-    (CORRECTION, load_shared_pattern("correction").pattern),
-    *((language + PASSING_SUFFIX, rule.pattern.pattern) for language, table in TABLES.items()
-      if "passing" in table for rules in [load_passing_rules(language)]
-      for rule in (*rules.at_starts, *rules.inside)),
-]  # fmt: skip
-EVERY = frozenset(language for language, _ in RULES)
+
+@cache
+def find_rules() -> list[tuple[str, str]]:
+    """Every rule's language and pattern: to compile them takes as long as a hundred tests."""
+    tables = {language: load_table(language) for language in LANGUAGES}
+    return [
+        *((language, rule.pattern) for language, table in tables.items() if "rules" in table
+          for _, rule in load_rules(language).each),
+        *((language, compile_pattern(rule).pattern) for language, table in tables.items()
+          for rule in table.get("conventions", "").splitlines()),
+        (REQUEST, load_shared_pattern("request").pattern),
+        (CORRECTION, load_shared_pattern("correction").pattern),
+        *((language + PASSING_SUFFIX, rule.pattern.pattern) for language, table in tables.items()
+          if "passing" in table for rules in [load_passing_rules(language)]
+          for rule in (*rules.at_starts, *rules.inside)),
+    ]  # fmt: skip
 
 
 def needs_a_hint(nodes: Iterable[Any], language: str) -> bool:
@@ -111,9 +114,14 @@ def _all_spelled(branches: Iterable[Iterable[Any]]) -> set[str] | None:
     return found
 
 
-@each_case(("language", "pattern"), RULES)
-def test_every_rule_needs_a_hint_of_its_language(language: str, pattern: str) -> None:
-    assert needs_a_hint(list(parser.parse(pattern, re.IGNORECASE)), language)
+def test_every_rule_needs_a_hint_of_its_language() -> None:
+    unhinted = [
+        (language, pattern)
+        for language, pattern in find_rules()
+        if not needs_a_hint(list(parser.parse(pattern, re.IGNORECASE)), language)
+    ]
+
+    assert unhinted == []
 
 
 def test_a_rule_that_needs_none_is_found_out() -> None:
@@ -132,14 +140,15 @@ def test_each_labelled_instruction_is_hinted(monkeypatch: pytest.MonkeyPatch) ->
     texts = [one.text for one in SENTENCES]
     missed = [one for one in SENTENCES if one.kind and not may_match_rule(one.text)]
     hinted = [find_statements(text) for text in texts]
-    monkeypatch.setattr(recognize, "find_candidate_languages", lambda _: EVERY)
+    every = frozenset(language for language, _ in find_rules())
+    monkeypatch.setattr(recognize, "find_candidate_languages", lambda _: every)
 
     assert hinted == [find_statements(text) for text in texts]
     assert len(missed) <= len(SENTENCES) // 100  # of those that no rule knows either
 
 
 @given(
-    st.sampled_from(RULES).flatmap(
+    st.deferred(lambda: st.sampled_from(find_rules())).flatmap(
         lambda rule: st.tuples(
             st.just(rule[0]), st.from_regex(re.compile(rule[1], re.IGNORECASE))
         )
