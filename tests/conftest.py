@@ -117,8 +117,8 @@ def pytest_collection_finish() -> None:
 
 
 def _is_for_any_engine(item: pytest.Item) -> bool:
-    fixtures = getattr(item, "fixturenames", ())
-    return "store" in fixtures and not item.get_closest_marker("sqlite")
+    stores = {"store", "listed_memory"} & {*getattr(item, "fixturenames", ())}
+    return bool(stores) and not item.get_closest_marker("sqlite")
 
 
 @pytest.fixture
