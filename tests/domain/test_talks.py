@@ -110,9 +110,13 @@ def test_the_newest_messages_stay_except_results_longer_than_the_window(
         AutoPolicy(1, keep_recent=keep),
     ):
         done = policy.compact(talk)
-        archived = {removed.id: removed.message for removed in done.archived}
+        archived: dict[str, list[Message]] = {}  # alike results have one id
+        for removed in done.archived:
+            archived.setdefault(removed.id, []).append(removed.message)
         left = [
-            archived.get(find_stub_pointer(message), message)
+            archived[pointer].pop(0)
+            if (pointer := find_stub_pointer(message)) in archived
+            else message
             for message in done.messages
             if not is_summary(message)
         ]
