@@ -141,8 +141,8 @@ _CLAIM = (
     "UPDATE embedding_model AS m SET claimant = %(claimant)s, "
     # Another model has replaced vectors of this one: a daemon that has just started embeds again.
     "done = CASE WHEN m.claimant IS DISTINCT FROM %(claimant)s AND ("
-    "EXISTS (SELECT 1 FROM embedding AS v WHERE v.owner = m.owner AND v.model < m.number) OR "
-    "EXISTS (SELECT 1 FROM embedding AS v WHERE v.owner = m.owner AND v.model > m.number)) "
+    "EXISTS (SELECT 1 FROM embedding AS v WHERE v.owner = %(owner)s AND v.model < m.number) OR "
+    "EXISTS (SELECT 1 FROM embedding AS v WHERE v.owner = %(owner)s AND v.model > m.number)) "
     "THEN 0 ELSE m.done END, "
     "claimed_until = now() + %(seconds)s * interval '1 second' FROM owner AS o "
     "WHERE m.owner = %(owner)s AND m.number = %(model)s AND o.owner = %(owner)s "
