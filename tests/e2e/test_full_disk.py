@@ -39,7 +39,9 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 def fill(disk: Path, *, leave: int = 0) -> Path:
     ballast = disk / "ballast"
     room = os.statvfs(disk)
-    ballast.write_bytes(bytes(room.f_bavail * room.f_frsize - leave))
+    # Unbuffered, it takes what is left: the daemon may have written since.
+    with ballast.open("wb", buffering=0) as file:
+        file.write(bytes(room.f_bavail * room.f_frsize - leave))
     return ballast
 
 
