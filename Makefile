@@ -465,7 +465,7 @@ bench-telling: $(COMPILED) ## texts that agents get at prompts and starts, in pr
 		$(if $(PROJECT),--project "$(PROJECT)") $(if $(HISTORY),--history "$(HISTORY)") \
 		$(if $(SHOW),--show) $(if $(filter 0,$(ENCODER)),--no-encoder)
 
-bench-endings: $(COMPILED) ## which newer sentences end older ones, in ten languages; HALF=tune, HALF=held, HALF=subjects [WORDS=1]
+bench-endings: $(COMPILED) ## which newer sentences end older ones, in ten languages; HALF=tune, HALF=held, HALF=subjects, HALF=plain [WORDS=1]
 	$(BIN)/python tests/bench/bench_endings.py $(if $(HALF),--half "$(HALF)") $(if $(WORDS),--words)
 
 bench-meaning: $(COMPILED) ## questions in other languages and words, about nothing said, and broad ones; HALF=tune, HALF=held [ENCODER=0]

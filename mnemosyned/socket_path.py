@@ -43,6 +43,7 @@ def standard_directory(systemd: str, xdg: str, default: str) -> str:
 
 def make_private_folder(path: str) -> None:
     """Make a folder, and the one above it if missing, for their user alone. Raises `OSError`."""
+    path = os.path.abspath(path)  # noqa: PTH100 a relative one may have no folder above
     for folder in (os.path.dirname(path), path):  # noqa: PTH120 a mode is that of one folder
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
 

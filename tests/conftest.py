@@ -26,11 +26,12 @@ from support.services import database_file, make_service
 from support.settings import settings_in_force
 from support.stores import MIGRATIONS, open_store
 
+from mnemosyned import fairness
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.search.vectors.packing import THREADS
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.context import CycleContext, SummarizerLease
+from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import schema
 from mnemosyned.storage.sqlite.store import SqliteStore
@@ -64,7 +65,7 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("suite")
 
 # A test's requests are always just over: the pauses of cycles would be a tenth of the time of all tests.
-CycleContext.rest_after = lambda *_: None  # type: ignore[method-assign]
+fairness.ACTIVE_S = 0.0
 
 _apply_migrations = schema._apply_migrations  # noqa: SLF001 replaced below
 _copying = Lock()

@@ -148,7 +148,10 @@ def test_a_cycle_gives_way_while_somebody_waits_for_a_moment_at_most() -> None:
     assert gate.quiet_s < 60
 
 
-def test_a_cycle_pauses_after_each_step_only_while_requests_are_in_flight() -> None:
+def test_a_cycle_pauses_after_each_step_only_while_requests_are_in_flight(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fairness, "ACTIVE_S", 60.0)
     gate = ForegroundGate()
 
     def rested(work_s: float) -> float:
