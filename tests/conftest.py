@@ -65,7 +65,7 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("suite")
 
 # A test's requests are always just over: the pauses of cycles would be a tenth of the time of all tests.
-fairness.ACTIVE_S = 0.0
+fairness.WORK_REST_TIMES = 0
 
 _apply_migrations = schema._apply_migrations  # noqa: SLF001 replaced below
 _copying = Lock()
