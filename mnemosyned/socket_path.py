@@ -66,7 +66,7 @@ CLIENT_VARIABLES = (
 
 
 def url_from_environment() -> str | None:
-    """Return the URL in `MNEMOSYNE_URL`, or None. Raises `ValueError` with a socket as well."""
+    """Return the URL in `MNEMOSYNE_URL`, or None. Raises `ValueError` if it names a socket, too."""
     url = os.environ.get(URL_VARIABLE)
     if url and os.environ.get(SOCKET_VARIABLE):
         raise ValueError(
@@ -106,7 +106,7 @@ class SavedConnection:
         return self.renew_at is not None and time.time() >= self.renew_at
 
     def enter(self, directory: str) -> str:
-        """Return the memory that a directory uses: `SERVER`, `LOCAL`, or a group, asked then."""
+        """Return the memory that a directory uses: `SERVER`, `LOCAL`, or a group; set `group`."""
         path = os.path.realpath(directory or EVERYWHERE)
         while path not in self.folders and path != EVERYWHERE:
             path = os.path.dirname(path)  # noqa: PTH120
@@ -157,9 +157,10 @@ def working_directory() -> str:
 
 
 def connection_for(directory: str | None = None) -> SavedConnection | None:
-    """Return the login's connection if the memory of a directory, by default this, is there.
+    """Return the connection saved by `mnem login` if a directory's memory is on its server.
 
-    A URL or a socket in the environment counts more: then None is returned. Raises `ValueError`.
+    The default is the working directory. Return None, too, if the environment names a URL or a
+    socket, which take precedence. Raises `ValueError`.
     """
     if os.environ.get(URL_VARIABLE) or os.environ.get(SOCKET_VARIABLE):
         return None

@@ -88,7 +88,7 @@ def format_names() -> str:
 
 
 def find_sources() -> dict[str, str]:
-    """Return the places where other programs keep something here, with descriptions."""
+    """Return the places on this machine where other programs keep memories, with descriptions."""
     found = {}
     for entry in FORMATS:
         for place in entry.places:
@@ -582,7 +582,7 @@ class PartImport:
         run.progress(record.size, run.report)
 
     def _send_batch(self) -> None:
-        """Send the waiting records, without those refused; save the position in the journal."""
+        """Send the waiting records, edit or report those refused, and save the position reached."""
         batch, self._batch, self._count, self._size = self._batch, [], 0, 0
         while batch:
             try:

@@ -244,7 +244,7 @@ class CandidateLimits:
         )
 
     def widen(self) -> CandidateLimits:
-        """Return limits for a store in which most matches repeat each other; none are cut."""
+        """Return higher limits, which ignore scores, for a store whose matches mostly repeat each other."""
         total = self.total * WEIGHTS.widening
         return CandidateLimits(total, total, total)
 

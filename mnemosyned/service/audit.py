@@ -377,13 +377,13 @@ class AuditLog:
         for (address, owner), count in logins.items():
             where: dict[str, Any] = {"address": address, "about": owner, "count": count}
             self._put(AuditEntry(at=now, verb="login", outcome="unauthorized", **where))
-        if self._noted and (moved := self._find_moved_heads()):
+        if self._noted and (moved := self._take_changed_heads()):
             self._put(AuditEntry(at=now, verb=HEADS, heads=moved))
         if self._noted and self._is_closing:
             self._put(AuditEntry(at=now, verb=STOPPED), is_last=True)
 
-    def _find_moved_heads(self) -> Heads:
-        """Return the heads of other chains that this chain has not noted yet."""
+    def _take_changed_heads(self) -> Heads:
+        """Return the heads of other chains that changed since the last call."""
         heads = self._table.heads(HEADS_MAX)
         heads.pop(self._writer, None)
         moved = {w: head for w, head in heads.items() if self._seen.get(w) != head}
@@ -427,7 +427,7 @@ class AuditLog:
         entries = list(islice(self._queue, BATCH_MAX))
         taken = len(entries)
         if self._head == NO_HEAD:
-            heads = self._find_moved_heads()
+            heads = self._take_changed_heads()
             entries.insert(0, AuditEntry(at=now, verb="started", heads=heads))
         if lost := self._lost:
             entries.append(AuditEntry(at=now, verb="lost", count=lost))

@@ -116,7 +116,7 @@ def accept_record(record: Record, rule: SecretRule) -> Record:
 
 
 def _check_fields(record: object, names: Iterable[str]) -> None:
-    """Check these fields of a record. Raises `InvalidRequest` and `InvalidText`."""
+    """Check the text, range or time zone of these fields. Raises `InvalidRequest` and `InvalidText`."""
     for name in names:
         value = getattr(record, name)
         kind = type(value)

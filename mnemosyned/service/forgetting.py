@@ -401,7 +401,7 @@ class RetentionService:
             before = shift(now, -ACTIONS_KEPT)
             if last is None or now >= shift(last, EXPIRY_EVERY):
                 self._actions_expired_at = now
-                if self.store.undo.are_expired(before):
+                if self.store.undo.has_expired(before):
                     self.store.undo.expire(before)
         except errors.StorageFailed as error:
             log_failure("upkeep_put_off", error)

@@ -198,11 +198,11 @@ class RollupText:
 def compose_rollup(
     sources: Sequence[RollupSource], *, level: Level, minimum: int
 ) -> RollupText:
-    """Return a summary of a day, week or month: what happened, by project or person.
+    """Return the summary of a day, week or month, composed of shorter summaries, oldest first.
 
-    The summaries are given oldest first. A line has the statements of a project, of a person, or
-    of a summary without either, the newest last. A small day of fewer than `minimum` episodes keeps
-    all statements. A month of one week has its text, and so has any period of one short summary.
+    Each person has a line; all other statements of a summary share one. A short day of fewer than
+    `minimum` episodes keeps all statements. A single summary without a project is copied if it is
+    short, or the only week of a month.
     """
     first = sources[0]
     if (
@@ -226,7 +226,7 @@ class _RollupComposer:
     def __init__(
         self, sources: Sequence[RollupSource], *, level: Level, minimum: int
     ) -> None:
-        """Read the statements of all sources; below `minimum` episodes a small day keeps all."""
+        """Read the statements of all sources; a short day of fewer than `minimum` episodes keeps all."""
         self._sources = sources
         self._level = level
         self._said, self._speakers = _split_speeches(sources, level=level)

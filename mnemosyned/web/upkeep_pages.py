@@ -78,8 +78,8 @@ def is_on_socket(visit: Visit) -> bool:
     return isinstance(visit.caller, Connection) and not visit.caller.identity
 
 
-def find_sources(visit: Visit) -> SettingSources | None:
-    """Return the origin of the settings of the pages' daemon; None for another user's daemon."""
+def find_setting_sources(visit: Visit) -> SettingSources | None:
+    """Return the sources of the daemon's settings; None if it is remote or another user's."""
     from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
 
     sources = config.present_sources() if is_on_socket(visit) else None
@@ -91,7 +91,7 @@ def show_checks(visit: Visit) -> Response:
     """Show the doctor's findings on this machine, without slow checks."""
     from mnemosyned.cli.maintenance import doctor  # noqa: PLC0415 it takes the engine
 
-    is_own = find_sources(visit) is not None
+    is_own = find_setting_sources(visit) is not None
     findings: list[Finding] = []
     if is_own:
         findings = doctor.examine(doctor.present_installation(), slow=False)
@@ -124,7 +124,7 @@ def read_comments() -> dict[str, str]:
 
 
 def is_changeable(setting: SettingInForce) -> bool:
-    """Return whether a page may change a setting, and the configuration file decides it."""
+    """Return whether a page may change a setting, and no option or variable overrides the file."""
     return setting.key in CHANGEABLE and not setting.origin.startswith(FIXED)
 
 
@@ -132,7 +132,7 @@ def show_settings(visit: Visit) -> Response:
     """Show every setting in force with its origin, as the configuration file groups them."""
     from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
 
-    sources = find_sources(visit)
+    sources = find_setting_sources(visit)
     settings = config.settings_in_force(sources) if sources else []
     sections = groupby(settings, key=lambda each: each.key.rpartition(".")[0])
     return visit.show(
@@ -154,7 +154,7 @@ def change_setting(visit: Visit) -> Response:
     """
     from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
 
-    key, sources = visit.field("key"), find_sources(visit)
+    key, sources = visit.field("key"), find_setting_sources(visit)
     settings = config.settings_in_force(sources) if sources else ()
     setting = next((each for each in settings if each.key == key), None)
     file = sources.file or default_config_file() if sources else Path()
@@ -283,7 +283,7 @@ def draw_flow(groups: Sequence[LogEntry | GroupReport]) -> list[Ribbon]:
 
 
 def _flow_kind(group: LogEntry | GroupReport) -> str:
-    """Return how a group is drawn: as what became of it."""
+    """Return the outcome of a group for its ribbon: "written", "undone", "fallback", or its status."""
     if isinstance(group, LogEntry) and group.undone_at:
         return "undone"
     if group.fallback_reason:
@@ -293,7 +293,7 @@ def _flow_kind(group: LogEntry | GroupReport) -> str:
 
 
 def show_sleep(visit: Visit) -> Response:
-    """Show the sleep cycles, the newest first, the last if it is whole, and the next one."""
+    """Show the newest sleep cycles without one cut off by the limit of rows, and the next cycle."""
     rows = visit.ask(Log, ["after"], limit=str(CYCLE_ROWS)).rows
     cycles = [list(group) for _, group in groupby(rows, key=lambda row: row.cycle)]
     has_more = len(rows) == CYCLE_ROWS

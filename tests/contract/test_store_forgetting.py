@@ -214,15 +214,15 @@ def test_old_actions_and_those_beyond_the_limit_expire(
     store.changes.tag(["1"], ["a"], action=action("old"))
     store.deletion.forget(["2"], action=action("young", ActionKind.FORGET, days=1))
     store.changes.tag(["1"], ["b"], action=action("new", days=2))
-    assert not store.undo.are_expired(NOON - timedelta(days=1))
+    assert not store.undo.has_expired(NOON - timedelta(days=1))
 
     store.undo.expire(NOON)
 
     assert [each.id for each in listed(store)] == ["new", "young"]
     assert steps(store, "old") == []
-    assert not store.undo.are_expired(NOON)
+    assert not store.undo.has_expired(NOON)
     monkeypatch.setattr(undo, "ACTIONS_MAX", 1)
-    assert store.undo.are_expired(NOON)
+    assert store.undo.has_expired(NOON)
     store.undo.expire(NOON)
     assert [each.id for each in listed(store)] == ["new"]
 

@@ -280,9 +280,9 @@ def test_what_is_listed_can_be_undone_until_then(lab: Lab) -> None:
         lab.undo()
     with pytest.raises(NotFound):
         lab.undo(action.id)
-    assert lab.store.undo.are_expired(lab.clock.now())
+    assert lab.store.undo.has_expired(lab.clock.now())
     lab.service.look_after_file()
-    assert not lab.store.undo.are_expired(lab.clock.now())
+    assert not lab.store.undo.has_expired(lab.clock.now())
 
 
 @each_case(

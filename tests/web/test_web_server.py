@@ -215,7 +215,7 @@ def test_a_failed_server_ends_with_an_error(monkeypatch: pytest.MonkeyPatch) -> 
     asked = Asked(unused_s=0.0, is_up=True)
     with Memory(":memory:") as memory, serve_pages(memory) as running:
         assert running.is_served()
-        monkeypatch.setattr(EventLoop, "_check_deadlines", fail)
+        monkeypatch.setattr(EventLoop, "_sweep_connections", fail)
         with suppress(OSError), fetched(running, "/page.css"):
             pass
         asked.is_served = running.is_served

@@ -357,7 +357,7 @@ class LearningKeeper(ABC):
 
     @abstractmethod
     def read(self, source: str | None, *, limit: int) -> Sequence[Learning]:
-        """Return up to `limit` active learnings of a source, the newest first."""
+        """Return up to `limit` active learnings of a source, or without any if None, newest first."""
 
     @abstractmethod
     def insert(self, learning: Learning, *, superseded: Sequence[str]) -> None:

@@ -195,7 +195,7 @@ class EventLoop:
                     )
                 if self._budget.freed:
                     self._resume_queued()
-                self._check_deadlines()
+                self._sweep_connections()
         except Exception:
             log.exception("server_failed")
             raise
@@ -493,8 +493,8 @@ class EventLoop:
 
     # ----------------------------------------------------------------- end
 
-    def _check_deadlines(self) -> None:
-        """Every `FULL_SWEEP_S` seconds, close overdue connections and resume those that had to wait."""
+    def _sweep_connections(self) -> None:
+        """Every `FULL_SWEEP_S` seconds, close overdue connections, resume waiting ones, accept new."""
         now = time.monotonic()
         if now - self._swept < FULL_SWEEP_S:
             return

@@ -573,7 +573,7 @@ def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
 def _find_in_force_again(
     session: CommonSession, found: Sequence[FoundMemory]
 ) -> tuple[frozenset[str], set[int]]:
-    """Return what applies again without the memories: ids, and row numbers of their episodes."""
+    """Return ids of memories that apply again without these, and row numbers of their episodes."""
     gone = {memory.seq for memory in found}
     links = session.execute(
         "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "
@@ -592,7 +592,7 @@ def _find_in_force_again(
 def _preview_summaries(
     session: CommonSession, leaving: Mapping[int, int]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the row numbers of summaries that a deletion would delete, and would empty.
+    """Return the row numbers of summaries that a deletion would delete, and of those to rewrite.
 
     `leaving` has the number of deleted originals by the row number of their episode. A summary that
     loses all of its sources is deleted; the roll-ups above it follow, level by level.

@@ -113,7 +113,7 @@ class LearningStore(StorePart):
     def add(
         self, session: CommonSession, learning: Learning
     ) -> tuple[Learning, list[str]]:
-        """Store a learning unless an equal one is; return that, and the ids of those it supersedes."""
+        """Store a learning unless it repeats one; return the stored one, and the ids it supersedes."""
         return LearningRows(session).keep(learning)
 
     @reads

@@ -61,7 +61,7 @@ def episode_at(
 
 
 def chain_above(session: CommonSession, summary: str | None) -> dict[str, int]:
-    """Return a summary and the roll-ups above it, lowest first: row numbers by id; none for None."""
+    """Return {id: row number} of a summary and the roll-ups above it, lowest first; empty for None."""
     return dict(session.execute(_ABOVE, summary=summary).fetchall())
 
 

@@ -140,7 +140,7 @@ class RetentionStore(StorePart):
     def prunable(
         self, session: CommonSession, retention: Retention, *, now: datetime, limit: int
     ) -> Prunable:
-        """Return up to about `limit` originals that a retention gives up: whole episodes, oldest first."""
+        """Return up to about `limit` originals to prune by a retention policy: whole episodes, oldest first."""
         # An episode is chosen if it ended before `before`, or as long as fewer than `excess`
         # characters are chosen.
         before = datetime.min.replace(tzinfo=UTC)
@@ -291,8 +291,8 @@ class UndoStore(StorePart):
         delete_actions(session, "id = %(id)s", id=id)
 
     @reads
-    def are_expired(self, session: CommonSession, before: datetime) -> bool:
-        """Return whether an action is of `before` or earlier, or one of more than `ACTIONS_MAX`."""
+    def has_expired(self, session: CommonSession, before: datetime) -> bool:
+        """Return whether `expire` would delete any action."""
         found = session.scalar(
             f"SELECT 1 FROM undo_action WHERE owner = %(owner)s AND {_EXPIRED} LIMIT 1",
             before=before,
@@ -314,7 +314,7 @@ class UndoStore(StorePart):
 
     @reads
     def cycles(self, session: CommonSession, *, limit: int = 1) -> list[UndoableAction]:
-        """Return the newest cycles with an episode to undo, newest first, by `limit` rows of the log."""
+        """Return the newest cycles that can be undone, newest first, from up to `limit` rows of the log."""
         cycles: dict[str, UndoableAction] = {}
         for cycle, trigger, moment, count in session.execute(
             'SELECT l.cycle_id, l."trigger", l.created_at, l.items_consolidated '

@@ -38,7 +38,7 @@ _NAMED_HOLDER = (
 
 
 class PostgresOwners(administration.AdministeredOwners):
-    """The owners of a database as a daemon serves them, for which a login without tables is enough."""
+    """The owners of a database, for a daemon whose database login need not own the tables."""
 
     def __init__(
         self,
@@ -180,11 +180,11 @@ class PostgresOwners(administration.AdministeredOwners):
         *,
         add: bool = False,
     ) -> engine_ports.TokenHolder | None:
-        """Return a holder by the owner's name, vouched for by a provider or proxy; None if refused.
+        """Return the owner whom an identity provider or proxy named, with scopes; None if refused.
 
-        Refused are a suspended owner, a group, and an owner that is not there. `add` adds a missing
-        owner, with a login that owns the tables. `token` names the kind of login. The owner of the
-        database's own memory is never returned.
+        A suspended or missing owner, a group, and the owner of the database's own memory are
+        refused. `add` adds a missing owner, which needs the login that owns the tables. `token`
+        names the kind of login.
         """
         if not re.fullmatch(engine_ports.NAME_FORM, name):
             return None
