@@ -66,7 +66,7 @@ CLIENT_VARIABLES = (
 
 
 def url_from_environment() -> str | None:
-    """Return the URL in `MNEMOSYNE_URL`, or None. Raises `ValueError` if it names a socket, too."""
+    """Return the URL in `MNEMOSYNE_URL`, or None. Raises `ValueError` if `MNEMOSYNE_SOCKET` is set, too."""
     url = os.environ.get(URL_VARIABLE)
     if url and os.environ.get(SOCKET_VARIABLE):
         raise ValueError(
