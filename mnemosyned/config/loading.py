@@ -50,6 +50,13 @@ PROJECT_VARIABLE = "MNEMOSYNE_PROJECT"
 """Not a setting: hooks and `mnem mcp` read it."""
 HOOK_WAIT_VARIABLE = "MNEMOSYNE_HOOK_WAIT_S"
 """Not a setting: `mnem-hook` reads it."""
+_ALTERNATIVES = {
+    "database": "database_file",
+    "database_file": "database",
+    "llm.model_path": "llm.endpoint",
+    "llm.endpoint": "llm.model_path",
+}
+"""Settings of which only one can be set."""
 
 
 @dataclass(slots=True)
@@ -60,7 +67,15 @@ class _Values:
     origins: dict[str, str] = field(default_factory=dict)
 
     def set(self, key: str, value: object, origin: str) -> None:
-        """Set a setting's value by its dotted key; `origin` says in errors where it was set."""
+        """Set a setting's value by its dotted key; `origin` says in errors where it was set.
+
+        A value replaces that of an alternative from an earlier source, such as the file's.
+        """
+        other = _ALTERNATIVES.get(key, "")
+        source = origin.partition(",")[0]
+        earlier = self.origins.get(other, origin).partition(",")[0]
+        if value is not None and earlier != source:
+            self.set(other, None, origin)
         *sections, name = key.split(".")
         values = self.nested
         for section in sections:

@@ -180,22 +180,35 @@ def test_a_file_without_the_url_of_a_server_is_refused_and_not_quoted(
     assert "secret" not in message
 
 
-@pytest.mark.parametrize(
-    ("text", "variable", "value"),
-    [
-        ("database: /memory.db\n", "DATABASE_FILE", "/url"),
-        ("llm:\n  model_path: /x.gguf\n", "LLM_ENDPOINT", "http://localhost:1/v1"),
-    ],
-    ids=["databases", "models"],
-)
-def test_of_two_one_must_be_chosen(
-    file: Path, text: str, variable: str, value: str
+ALTERNATIVES = [
+    {"database": "/memory.db", "database_file": "url"},
+    {"llm.model_path": "/x.gguf", "llm.endpoint": "http://localhost:1/v1"},
+]
+
+
+@pytest.mark.parametrize("two", ALTERNATIVES, ids=["databases", "models"])
+def test_of_two_in_one_place_one_must_be_chosen(two: dict[str, str]) -> None:
+    environ = {variable(key): value for key, value in two.items()}
+
+    assert "choose one" in refused(environ=environ).message
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["second wins", "first wins"])
+@pytest.mark.parametrize("two", ALTERNATIVES, ids=["databases", "models"])
+def test_a_variable_wins_over_its_alternative_in_the_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch, two: dict[str, str], order: int
 ) -> None:
-    file.write_text(text)
+    monkeypatch.chdir(file.parent)
+    write_private(Path("url"), URL)
+    (loser, in_file), (winner, value) = list(two.items())[::order]
+    section, _, name = loser.rpartition(".")
+    line = f"{name}: {in_file}"
+    file.write_text(f"{section}:\n  {line}\n" if section else line)
 
-    error = refused(file, environ={f"MNEMOSYNE_{variable}": value})
+    config, origins = load_with_origins(file, environ={variable(winner): value})
 
-    assert "choose one" in error.message
+    assert setting(config, winner) == value
+    assert str(file) not in origins[loser]
 
 
 def test_the_settings_of_the_service_lack_only_its_files(tmp_path: Path) -> None:
