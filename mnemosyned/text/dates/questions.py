@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from mnemosyned.instants import in_zone, shift, shift_months
 from mnemosyned.text.languages.tables import (
-    COUNTS,
+    COUNTS_OF_UNITS,
     ENGLISH_COUNTS,
     ENGLISH_MONTHS,
     GRAMMARS,
@@ -113,6 +113,8 @@ def _calendar_span(
     """Return the span of a date, month, season or year; None for another kind of expression."""
     if not groups.keys().isdisjoint(("season", "quarter")):
         return _season_span(groups, today)
+    if "feast" in groups:
+        return _easter_span(groups, today, ahead=ahead)
     month = ENGLISH_MONTHS.get(groups.get("name", "")) or int(groups.get("month", 0))
     if month:
         return _month_span(groups, today, month, ahead=ahead)
@@ -170,6 +172,25 @@ def _season_span(groups: Mapping[str, str], today: datetime) -> TimeSpan:
     ):
         begin = begin.replace(year=begin.year - 1)
     return TimeSpan(begin, shift_months(begin, 3))
+
+
+def _easter_span(
+    groups: Mapping[str, str], today: datetime, *, ahead: bool
+) -> TimeSpan:
+    """Return Good Friday to Easter Monday of the year named, or the latest begun, with `ahead` the next."""
+    years = [today.year, today.year + (1 if ahead else -1)]
+    for year in [int(groups["year"])] if "year" in groups else years:
+        # By Gauss, for the Gregorian calendar.
+        century, golden = year // 100, year % 19
+        skipped = century - century // 4
+        moon = (19 * golden + skipped - (8 * century + 13) // 25 + 15) % 30
+        moon -= (moon // 28) * (1 - (29 // (moon + 1)) * ((21 - golden) // 11))
+        days = moon - (year + year // 4 + moon + 2 - skipped) % 7
+        begin = shift(today.replace(year=year, month=3, day=26), days * _DAY)
+        end = shift(begin, 4 * _DAY)
+        if end > today if ahead else begin <= today:
+            break
+    return TimeSpan(begin, end)
 
 
 def _counted_span(
@@ -262,7 +283,7 @@ YEAR_CHARS = 4
 MENTIONS_MAX = 12
 """Times read of a text that mentions them."""
 _NTH_ENDS = ("st", "nd", "rd", "th")
-_VERBATIM_GROUPS = {"month", "year", "season", "quarter", "weekday"}
+_VERBATIM_GROUPS = {"month", "year", "season", "quarter", "weekday", "feast"}
 """Groups whose words a memory may contain verbatim; "yesterday" was another day then."""
 
 
@@ -297,7 +318,7 @@ A pattern without such words is tried on any text.
 
 
 _HINTS = frozenset(
-    "ago last past previous this next yesterday today tomorrow tonight q1 q2 q3 q4".split()
+    "ago last past previous this next yesterday today tomorrow tonight easter q1 q2 q3 q4".split()
 ).union(WEEKDAYS_IN_TEXT, ENGLISH_MONTHS)
 """Words of which every time expression without a year has at least one."""
 
@@ -518,7 +539,9 @@ def _compile_rules(
 
 def _ago_translation_rules() -> Iterator[tuple[str, Translation]]:
     """Yield the rules for durations ago, such as "vor drei Wochen"."""
-    number = rf"(?P<count>\d{{1,3}}|{join_alternatives(map(re.escape, COUNTS))})"
+    number = (
+        rf"(?P<count>\d{{1,3}}|{join_alternatives(map(re.escape, COUNTS_OF_UNITS))})"
+    )
     units = join_alternatives(
         f"(?P<{unit}>{join_alternatives(grammar.units[unit] for grammar in GRAMMARS)})"
         for unit in _UNITS
@@ -564,7 +587,7 @@ def _translate_date(match: re.Match[str]) -> str:
 def _translate_ago(match: re.Match[str]) -> str:
     """Return the English form of a matched duration in the past: `3 weeks ago`."""
     number = match["count"]
-    count = number if number.isdigit() else str(COUNTS[fold_letters(number)])
+    count = number if number.isdigit() else str(COUNTS_OF_UNITS[fold_letters(number)])
     unit = next(unit for unit in _UNITS if match[unit])
     return f"{count} {unit}s ago"
 

@@ -20,7 +20,7 @@ from mnemosyned.text.dates.questions import (
     translate_times,
 )
 from mnemosyned.text.languages.tables import (
-    COUNTS,
+    COUNTS_OF_UNITS,
     ENGLISH_MONTHS,
     GRAMMARS,
     LANGUAGES,
@@ -357,12 +357,12 @@ def _read_english_time(words: str, now: datetime, *, ahead: bool) -> TypedTime |
         if not groups.get("day", "1").strip("0"):
             return None  # the rules read a day 0 as none
         month = ENGLISH_MONTHS.get(groups.get("name", ""))
-        dated = month is not None and "year" not in groups
+        dated = (month or "feast" in groups) and "year" not in groups
         if dated and month == _FEBRUARY and groups.get("day") == "29":
             return _nearest_leap_day(words, now, ahead=ahead)
         if spans := matched_spans(groups, now, ahead=ahead):
             on_weekday = "weekday" in groups and groups.get("step", "on") == "on"
-            return TypedTime(spans[0].since, spans[0].until, dated or on_weekday)
+            return TypedTime(spans[0].since, spans[0].until, bool(dated or on_weekday))
     return None
 
 
@@ -378,7 +378,7 @@ def _nearest_leap_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | 
 
 # ----------------------------------------------------------------- durations
 
-_NUMBERS = {**COUNTS, "few": 3, "half a": 0.5, "half an": 0.5}
+_NUMBERS = {**COUNTS_OF_UNITS, "few": 3, "half a": 0.5, "half an": 0.5}
 _DIGIT = re.compile(r"\d")
 _UNIT_MONTHS = {"month": 1, "year": 12}
 _OF_THE_CALENDAR = ("day", "week")

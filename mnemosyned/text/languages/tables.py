@@ -48,6 +48,8 @@ class TimeGrammar:
     """Words before the weekday of next week, with a space: "nächsten "."""
     next_after: str = ""
     """Words after the weekday of next week: "prochain"."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Further words for numbers before a unit, such as "due", which elsewhere may mean something else."""
 
 
 class TimeOrder(Enum):
@@ -166,6 +168,9 @@ def _numbers_by_word(
 MONTHS = _numbers_by_word((language.months for language in LANGUAGES), first=1)
 WEEKDAYS = _numbers_by_word((language.weekdays for language in LANGUAGES), first=0)
 COUNTS = _numbers_by_word((language.counts for language in LANGUAGES), first=1)
+COUNTS_OF_UNITS = COUNTS | {
+    word: number for grammar in GRAMMARS for word, number in grammar.counts.items()
+}
 
 MONTH_NAMES = [row.split()[0].capitalize() for row in ENGLISH.months]
 WEEKDAY_NAMES = [row.split()[0].capitalize() for row in ENGLISH.weekdays]
