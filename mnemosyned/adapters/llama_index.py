@@ -75,7 +75,7 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         await remember_all(self._caller, memories)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Return a text without its last lines, so that so many tokens are saved, or None."""
+        """Remove last lines until `tokens_to_truncate` are saved; return the rest, None if it is empty."""
         lines = content.splitlines()
         counter = TokenEstimator()
         wanted = counter.count(content) - tokens_to_truncate

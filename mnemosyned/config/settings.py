@@ -418,14 +418,14 @@ class Config(_Section, frozen=True):
 
     @property
     def backup_folder(self) -> Path | None:
-        """Path of the folder for backups; None for the database's. Raises `ConfigInvalid`."""
+        """Path of the folder for backups; None for a folder next to the database. Raises `ConfigInvalid`."""
         if not self.backup.dir:
             return None
         return _expand_path(self.backup.dir, key="backup.dir").resolve()
 
     @property
     def audit_file(self) -> Path | None:
-        """Path that the audit log's files are named after; None for none. Raises `ConfigInvalid`."""
+        """Path that the audit log's files are named after; None without files. Raises `ConfigInvalid`."""
         suffix, file = "-2026-11", self.audit.file
         if file is None:
             return None
@@ -451,7 +451,7 @@ class Config(_Section, frozen=True):
 
     @property
     def listen_address(self) -> tuple[str, int] | None:
-        """Host and port to listen on; None for none. Raises `ConfigInvalid` if it needs TLS."""
+        """Host and port to listen on; None without a port. Raises `ConfigInvalid` if it needs TLS."""
         if not self.listen:
             return None
         try:

@@ -137,7 +137,7 @@ def should_compact(policy: CompactionPolicy, usage: int) -> CompactionDecision:
 def decide_at_threshold(
     usage: int, fraction: float, max_tokens: int
 ) -> CompactionDecision:
-    """Return the decision to compact if `usage` tokens reach a `fraction` of `max_tokens` above 0."""
+    """Decide to compact if `usage` tokens reach a `fraction` of `max_tokens`; never with 0 or less."""
     reached = max_tokens > 0 and usage >= make_exact_fraction(fraction) * max_tokens
     return CompactionDecision(
         reached, f"{fraction:.0%} of {max_tokens:,}" if reached else ""

@@ -44,7 +44,7 @@ ODDS, WEIGHTS = 3.8, (17.8, 23.4, -18.7, 0.5, -3.9, 1.02, 0.94)
 `make fit-successors` prints them, as they are fitted on the projects of the halves `tune` and `others`. Those
 it prints since the endings were fitted anew differ by a tenth, and tell facts in force as older ones."""
 NEIGHBORS = 5
-"""The likest statements to one. Two statements of one subject are more like each other than like the others;
+"""The nearest statements to one. Two statements of one subject are more like each other than like the others;
 where all statements are alike, or one is like many, likeness says little (Conneau et al., "Word translation
 without parallel data", 2018)."""
 ODDS_MIN = -3.5
@@ -94,14 +94,14 @@ EndingsOf = Callable[[Sequence[str]], Mapping[str, Sequence[EndedStatement]]]
 
 
 class Likeness(NamedTuple):
-    """How like a text is to the statements."""
+    """How similar a text is to the statements of a project."""
 
     cosines: Mapping[str, float]
-    """Those of vectors, by the ids of memories."""
+    """Cosines of the vectors, by memory id."""
     to_each: Sequence[float]
-    """By the places of the statements."""
+    """Likeness to each statement, by its place."""
     to_nearest: float
-    """The mean of those to its likest neighbors."""
+    """Mean of the likenesses to the nearest statements."""
 
 
 class SuccessorFinder:
@@ -302,7 +302,7 @@ class SuccessorFinder:
         self, quote: InjectedQuote, least: float = ODDS_MIN
     ) -> list[tuple[float, ProjectStatement]]:
         """Return the likeliest successors of a quote, each after its log odds, of `least` or more."""
-        likeness = self._compare_with_all(quote.source_id, quote.text)
+        likeness = self._compare_with_statements(quote.source_id, quote.text)
         likeness_min = LIKENESS_SHARE_MIN * likeness.to_nearest
         is_part = self._is_part(quote)
         shared = self._share_subject(quote.text) if is_part else {}
@@ -355,7 +355,7 @@ class SuccessorFinder:
         """Return the features that compare no words."""
         newer = self._statements[place]
         id = newer.memory.id
-        likeness = self._compare_with_all(quote.source_id, quote.text)
+        likeness = self._compare_with_statements(quote.source_id, quote.text)
         cosine = likeness.cosines.get(id, UNKNOWN_COSINE)
         ending = self._comparison.rate_ending(id, quote.source_id)
         is_added = newer.memory.created_at < quote.said + ADDED_WITHIN
@@ -365,13 +365,14 @@ class SuccessorFinder:
         return (
             cosine,
             likeness.to_each[place] - cosine,
-            likeness.to_nearest + self._compare_with_all(id, newer.text).to_nearest,
+            likeness.to_nearest
+            + self._compare_with_statements(id, newer.text).to_nearest,
             UNKNOWN_ENDING if ending is None else ending,
             float(is_added),
         )
 
-    def _compare_with_all(self, id: str, text: str) -> Likeness:
-        """Return how like a memory's text is to the statements."""
+    def _compare_with_statements(self, id: str, text: str) -> Likeness:
+        """Return how similar a memory's text is to each statement, and to the nearest ones; cached."""
         if (id, text) not in self._compared:
             shares, cosines = (
                 self._share_subject(text),

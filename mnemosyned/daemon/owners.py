@@ -446,7 +446,7 @@ class OwnerResources:
     def guess_owner(self, request: HttpRequest) -> int:
         """Return the owner of a token as last verified, or a negative number if unknown.
 
-        It is made of address and named owner: whoever has no token uses up no owner's share.
+        The number is a hash of address and named owner: a request without a token uses up no owner's share.
         """
         if request.local:
             return LOCAL_OWNER
@@ -503,12 +503,12 @@ class OwnerResources:
             group=holder.group,
         )
         found |= {
-            EXPORT_PATH: self._checked_stream_resource(
+            EXPORT_PATH: self._make_checked_resource(
                 found[EXPORT_PATH].route,
                 "export",
                 lambda error: msgspec.json.encode(CutOff(reason=error.message)) + b"\n",
             ),
-            resources.EVENTS_PATH: self._checked_stream_resource(
+            resources.EVENTS_PATH: self._make_checked_resource(
                 found[resources.EVENTS_PATH].route,
                 "reading events",
                 lambda error: resources.encode_server_event(
@@ -518,7 +518,7 @@ class OwnerResources:
         }
         return resources.audit_resources(found, audit) if audit else found
 
-    def _checked_stream_resource(
+    def _make_checked_resource(
         self,
         route: Route,
         action: str,
@@ -526,7 +526,7 @@ class OwnerResources:
     ) -> Resource:
         """Return a resource that checks the scope `read` before each chunk of its stream.
 
-        If it is gone, the stream ends with `encode_end` of the error that names the `action`.
+        When the token may no longer read, the stream ends with its error, written by `encode_end`.
         """
 
         def check(request: HttpRequest) -> TokenHolder:
@@ -540,7 +540,7 @@ class OwnerResources:
         def send_checked(
             request: HttpRequest, response: Response, counted: ExitStack
         ) -> Iterator[bytes]:
-            """Yield an empty chunk, then those of a stream; none while the database cannot be asked."""
+            """Yield an empty chunk, then the stream's; hold them back while the database does not answer."""
             waiting = b""
             with counted:
                 yield b""  # from here on, closing it ends the stream and its count

@@ -145,10 +145,10 @@ class EndingFinder:
     ) -> int:
         """Read all unread memories, or up to `limit` of them; return how many endings changed.
 
-        These were added, or withdrawn as vectors refute what words found. Then learn from as many.
-        Each stops after the portion in which `seconds` are over. With a `limit` it does not wait for
-        another thread that reads, and returns 0. The background leaves memories for later while the
-        encoder is loading, or unavailable for a moment.
+        An ending is added, or withdrawn if vectors refute it. Rules are then learned from as many
+        memories. Reading and learning each stop after the portion in which `seconds` are over. With a
+        `limit`, return 0 at once if another thread is reading. The background leaves memories for
+        later while the encoder is loading, or unavailable for a moment.
         """
         if not self._reading.acquire(blocking=limit is None):
             return 0
@@ -163,7 +163,7 @@ class EndingFinder:
             if not has_news or (is_awaited and is_yielding):
                 found = 0
             elif is_awaited or is_hurried:
-                found = self._find_ahead(limit or READ_AT_ONCE)
+                found = self._find_by_words(limit or READ_AT_ONCE)
             else:
                 found = self._find(limit, seconds, is_yielding=is_yielding)
                 self._learn_from_new(limit, seconds, is_yielding=is_yielding)
@@ -174,10 +174,10 @@ class EndingFinder:
             log.info("endings_changed", endings=found)
         return found
 
-    def _find_ahead(self, limit: int) -> int:
-        """Read up to `limit` of the newest by words alone while somebody waits; return how many were new.
+    def _find_by_words(self, limit: int) -> int:
+        """Find endings in up to `limit` of the newest memories by words alone; return how many changed.
 
-        Vectors, which take far longer, read them again in the background, or without one at the next sleep.
+        Vectors take far longer: the background, or without it the next sleep, reads the memories with them.
         """
         if not self._has_news_ahead:
             return 0
@@ -283,7 +283,7 @@ class EndingFinder:
             self.on_found()
 
     def _find_newer(self, memories: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-        """Return newer memories with words of these, up to `CANDIDATES_MAX` for each: the most like."""
+        """Return newer memories with words of these, the `CANDIDATES_MAX` most similar for each."""
         found: dict[int, None] = {}
         for memory in memories:
             statements = read_statements(memory.content)
@@ -432,7 +432,7 @@ class EndingFinder:
                     yield match, ending
 
     def _find_matches(self, words: tuple[str, ...]) -> list[Match]:
-        """Return up to `MATCHES_MAX` memories with these words, the most like first."""
+        """Return up to `MATCHES_MAX` memories with these words, the most similar first."""
         query = Query(terms=Terms(words, ()), limit=MATCHES_MAX, only_words=True)
         matches = self.store.search.candidates(query).memories
         return sorted(matches, key=lambda match: -match.score)
@@ -503,9 +503,9 @@ def _is_in_scope(
 ) -> bool:
     """Tell whether a memory's statement may end one of an older memory.
 
-    Statements in the first person end those of the same speaker, a person's in any project; others
-    those of the same project, or without a project of the same session or source. `projects` are
-    those of sessions.
+    Statements in the first person end statements of the same speaker; a person's do so in any project.
+    Others end statements of the same project or, without a project, of the same session or source.
+    `projects` gives the project of each session.
     """
     if "i" in statement.signs:
         if match.role != memory.role:
@@ -518,10 +518,9 @@ def _is_in_scope(
 
 
 def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> list[Hit]:
-    """Return the hits with the statements that newer memories ended, and these memories first.
+    """Return the hits with their ended statements, each hit behind the hits that ended a statement of it.
 
-    A hit that ended one before it is moved to the place before, with those that ended its own. Secrets
-    are masked unless `reveal`.
+    Otherwise the order stays. Secrets are masked unless `reveal`.
     """
     ids = [id for hit in hits for id in (hit.id, *(line.id for line in hit.lines))]
     ended = store.of(ids) if ids else {}
@@ -544,7 +543,7 @@ def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> lis
     added: set[str] = set()
 
     def add(hit: Hit) -> None:
-        """Add a hit, after the hits that ended its statements; these are added in the same way."""
+        """Add the hits that ended statements of a hit, in the same way, and then the hit."""
         if hit.id in added:
             return
         added.add(hit.id)

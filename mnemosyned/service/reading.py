@@ -480,7 +480,7 @@ def _digest_ids(ids: Iterable[str]) -> str:
 
 
 def _percentile_ms(times: Counter[int], share: float) -> float | None:
-    """Return the time in ms that a share of recalls took at most, given by step; None for none."""
+    """Return the time in ms that a share of recalls took at most, from counts by step; None without recalls."""
     steps = sorted(times)
     for step, count in zip(
         steps, accumulate(times[each] for each in steps), strict=True

@@ -74,7 +74,7 @@ def select_by_size(
 ) -> Selection | None:
     """Select the oldest memories once working memory exceeds a limit, down to a margin below it.
 
-    The limits are `rows_max` memories and `bytes_max` bytes, None for none. Return None below them.
+    The limits are `rows_max` memories and `bytes_max` bytes, None for no limit. Return None below them.
     Excess bytes count as memories of average size.
     """
 

@@ -51,9 +51,9 @@ class ChangeFeed:
         self._pages = 0
 
     def listen(self, is_allowed: Callable[[], bool]) -> Iterator[bytes]:
-        """Return an iterator of server-sent events, each with the kind of the last change alone.
+        """Return an iterator of server-sent events; each contains only the kind of the last change.
 
-        It ends with the daemon's stream, or once `is_allowed` returns False. Raises its refusal.
+        It ends with the daemon's stream, or once `is_allowed` returns False. Raises the daemon's error.
         """
         with self._changed:
             if not self._is_reading:

@@ -330,7 +330,7 @@ def _refuse_unmovable(source: DatabaseLocation, target: DatabaseLocation) -> Non
 def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> None:
     """Raise `DatabaseInUse` if a process on this machine has the database open.
 
-    A daemon of several owners may go on: the comparison at the end notices what it stores.
+    A daemon of several owners may keep running: if it changes `owner`'s memory, `Moving.compare` fails.
     """
     process = None
     if location.file:

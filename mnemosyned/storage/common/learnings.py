@@ -101,7 +101,7 @@ def mark_learned(session: CommonSession, positions: Iterable[int]) -> None:
 
 
 def _read_lowest_learned(session: CommonSession) -> int | None:
-    """Return the row number up to which all memories were learned from; None for none."""
+    """Return the row number up to which all memories were learned from; None if no row is stored."""
     lowest: int | None = session.select_value("learned", "min(position)")
     return lowest
 

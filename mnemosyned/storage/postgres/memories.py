@@ -33,7 +33,7 @@ from mnemosyned.storage.postgres.session import (
 
 
 def detail_columns(originals: Iterable[Values]) -> dict[str, list[str | None]]:
-    """Return plain exact values and secrets of originals as columns of JSON texts, None for none."""
+    """Return plain exact values and secrets of originals as columns of JSON texts, or None without any."""
     texts = [detail_texts(values) for values in originals]
     return {
         "details": [plain for plain, _ in texts],

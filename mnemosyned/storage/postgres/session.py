@@ -155,7 +155,7 @@ Values = dict[tuple[str, str], bool]
 def values_of(plain: str | None, secret: str | None) -> Values:
     """Return for each exact value of an original whether it is a secret, by kind and value.
 
-    `plain` and `secret` are JSON texts of plain values and of secrets; None for none.
+    `plain` and `secret` are JSON texts of plain values and of secrets, or None without any.
     """
     found = dict.fromkeys(detail_pairs(plain), False)
     found |= dict.fromkeys(detail_pairs(secret), True)
@@ -174,7 +174,7 @@ def detail_pairs(text: str | None) -> list[tuple[str, str]]:
 
 
 def detail_texts(values: Values) -> tuple[str | None, str | None]:
-    """Return the plain values and the secrets in `values`, each as JSON text; None for none."""
+    """Return the plain values and the secrets in `values`, each as JSON text, or None without any."""
     items: dict[bool, list[int | str]] = {False: [], True: []}
     for (kind, value), is_secret in sorted(values.items()):
         items[is_secret] += [KIND_NUMBERS[kind], value]

@@ -67,7 +67,7 @@ def find_unknown_names(
 
     `known` contains the forms of the sources' words, `folded` their text in lower case, for scripts
     without spaces. In German and at the start of a sentence, a capitalized word is a name only
-    where a person or place is.
+    if the words around it show one, as a title does.
     """
     counts = count_stop_words(text)
     german = bool(counts) and counts.get("de") == max(counts.values())
@@ -197,8 +197,8 @@ def _is_name_in_context(
 ) -> bool:
     """Return True if the capitalized word at index `at` stands where a name stands.
 
-    So after a title, before a verb of speech or another name, and in German after a preposition of
-    place.
+    Names stand after a title, before a verb of speech or another name, and in German after a
+    preposition of place.
     """
     word = words[at]
     # Within the same clause.

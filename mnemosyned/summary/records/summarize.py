@@ -93,7 +93,7 @@ _KIND_OF_LEVEL = {"error": ERROR, "warning": WARNING}
 
 
 def read_log(content: str, zone: tzinfo) -> list[RecordItem]:
-    """Return the log lines that are all a text contains; empty for any other text."""
+    """Return the entries of a log, each a line or several, as items; empty for any other text."""
     if not _PATTERNS["clock"].search(content, 0, SIGN_CHARS_MAX):
         return []
     lines = _without_command(split_nonblank_lines(content)[:LINES_MAX])
@@ -178,7 +178,7 @@ OTHER_LINES_MAX = 4
 
 
 def read_trace(content: str, _zone: tzinfo) -> list[RecordItem]:
-    """Return the error and the deepest own frame of the stack trace that a text is; empty for other texts."""
+    """Return the error of a stack trace, with its deepest own frame, as an item; empty for any other text."""
     lines = split_nonblank_lines(content)[:TRACE_LINES_MAX]
     is_frame = _PATTERNS["frame"].match
     heads = [line.strip() for line in lines if _PATTERNS["error_head"].match(line)]
@@ -223,7 +223,7 @@ SUBJECT_CHARS_MAX = 120
 
 
 def read_commits(content: str, zone: tzinfo) -> list[RecordItem]:
-    """Return the commits that are all a text contains; empty for any other text."""
+    """Return each commit of a list of commits as an item; empty for any other text."""
     lines = split_nonblank_lines(content.strip())
     if lines[0].startswith("$ git "):
         lines = lines[1:]
@@ -269,7 +269,7 @@ def _looks_like_commit(parts: Mapping[str, str]) -> bool:
 
 
 def _make_commit_item(parts: Mapping[str, str], zone: tzinfo) -> RecordItem:
-    """Return a commit as an item, apart by component, author and day."""
+    """Return a commit as an item, to be grouped by component, author and day."""
     subject, body = remove_hashes(parts["subject"]), parts.get("body", "")
     component = ""
     match = _PATTERNS["component"].fullmatch(subject)
@@ -294,7 +294,7 @@ PROSE_SHARE_MAX = 0.34
 
 
 def read_run(content: str, _zone: tzinfo) -> list[RecordItem]:
-    """Return the outcome of a test run whose output is all that a text contains; else empty."""
+    """Return the outcome of a test run from its output, as an item; empty for any other text."""
     if "\n" in content.strip():
         return _read_run_output(split_nonblank_lines(content)[:LINES_MAX])
     line = content.strip()
