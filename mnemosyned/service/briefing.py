@@ -164,6 +164,7 @@ class BriefingService:
         decided = [each for each in stated if each not in (*last, *left)]
         # The newest first within a kind; what was only stated fills the room that is left.
         decided.sort(key=lambda each: each.kind is not StatementKind.DECIDED)
+        decided = decided[:DECIDED_MAX]
         sections = [
             InjectedSection("Pinned by the user:", pinned, PINNED_CHARS_MAX),
             InjectedSection(
@@ -184,11 +185,12 @@ class BriefingService:
                         for each in statements
                     ],
                     chars_max,
+                    newest_first=statements is decided,
                 )
                 for title, statements, chars_max in (
                     ("Last session", last, LAST_CHARS_MAX),
                     ("Still open", left, OPEN_CHARS_MAX),
-                    ("Decided or stated", decided[:DECIDED_MAX], BRIEFING_CHARS_MAX),
+                    ("Decided or stated", decided, BRIEFING_CHARS_MAX),
                 )
             ),
         ]

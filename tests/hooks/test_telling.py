@@ -69,6 +69,23 @@ def test_a_session_in_another_tool_starts_with_what_matters(shop: Shop) -> None:
     assert (row.event, row.calls, row.characters) == ("start", 1, len(text))
 
 
+def test_decisions_and_statements_are_told_newest_first(
+    shop: Shop, clock: FakeClock
+) -> None:
+    said = (
+        "We decided to keep the baskets in Valkey.",
+        "The supplier's portal opens at nine.",
+        "We decided to print the labels in Leipzig.",
+    )
+    for number, text in enumerate(said):
+        clock.advance(days=1)
+        shop.codex(f"02{number:02}").ask(text)
+
+    _, _, lines = shop.codex("0300").start().partition("Decided or stated")
+
+    assert lines.index(said[1]) < lines.index(said[0]) < lines.index(DECISION)
+
+
 def test_sessions_without_a_word_push_nothing_out(shop: Shop, clock: FakeClock) -> None:
     first = shop.codex().start()
     for number in range(25):
