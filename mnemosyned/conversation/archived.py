@@ -191,7 +191,7 @@ def find_stub_pointer(message: Message) -> str:
 
 
 def is_stub_of(message: Message, original: Message) -> bool:
-    """Tell whether a message is the shortened form of `original`, not a text that imitates it."""
+    """Return True if a message is the shortened form of `original`, not a text that imitates it."""
     stub = stub_results(original, {})
     return stub is not None and _list_comparable_parts(
         message

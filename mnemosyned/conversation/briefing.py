@@ -250,7 +250,7 @@ def _join_sentences(sentences: Sequence[str], kind: StatementKind) -> str:
     room = STATEMENT_CHARS_MAX
 
     def is_other(text: str) -> bool:
-        """Tell whether a sentence matters for another reason."""
+        """Return True if a sentence matters for another reason."""
         return _kind_of(text, tokenize(text), is_agent=False) is not kind
 
     for text in sorted(sentences, key=is_other):

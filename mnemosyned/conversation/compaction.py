@@ -216,7 +216,7 @@ class MemoryConsolidator:
         self._counter = counter or CharsCounter()
 
     def should_consolidate(self, current_tokens: int) -> bool:
-        """Tell whether `current_tokens` reach the threshold; never with a limit of 0 or less."""
+        """Return True if `current_tokens` reach the threshold; never with a limit of 0 or less."""
         return self.due(current_tokens).due
 
     def due(self, usage: int) -> CompactionDecision:

@@ -78,7 +78,7 @@ class ConsolidationTrigger:
     def should_consolidate(
         self, memories: Sequence[MemoryItem], *, now: datetime | None = None
     ) -> bool:
-        """Tell whether the memories meet any rule of the trigger at `now`, by default the present time."""
+        """Return True if the memories meet any rule of the trigger at `now`, by default the present time."""
         return self.reason(memories, now=now) is not ConsolidationReason.NOT_DUE
 
     def reason(

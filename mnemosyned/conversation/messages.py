@@ -99,7 +99,7 @@ def message_text(message: Message) -> str:
 
 
 def is_plain(message: Message) -> bool:
-    """Tell whether a message consists of text only."""
+    """Return True if a message consists of text only."""
     return (
         isinstance(message.get("content"), str)
         and "tool_calls" not in message
@@ -109,12 +109,12 @@ def is_plain(message: Message) -> bool:
 
 
 def is_system(message: Message) -> bool:
-    """Tell whether a message contains instructions for the model, by its role."""
+    """Return True if a message contains instructions for the model, by its role."""
     return message.get("role") in SYSTEM_ROLES
 
 
 def is_intent(message: Message) -> bool:
-    """Tell whether a message is the user's own words or files, not only results of tools.
+    """Return True if a message is the user's own words or files, not only results of tools.
 
     An image in a tool's result belongs to the tool.
     """
@@ -326,7 +326,7 @@ def _list_content_blocks(content: object) -> Sequence[object]:
 
 
 def _is_result(block: object) -> bool:
-    """Tell whether a block of a message's content is a tool result."""
+    """Return True if a block of a message's content is a tool result."""
     return isinstance(block, Mapping) and _read_word(block.get("type")).endswith(
         "tool_result"
     )

@@ -110,7 +110,7 @@ def write_memory_section(
     tokens = max(0, tokens)
 
     def fits(text: str) -> bool:
-        """Tell whether a text has at most `tokens` tokens."""
+        """Return True if a text has at most `tokens` tokens."""
         return len(text) <= tokens * CHARS_PER_TOKEN and counter.text(text) <= tokens
 
     shown = [NOTICE] if any(isinstance(snippet, Quoted) for snippet in snippets) else []
@@ -234,7 +234,7 @@ class Relevance:
         return [hit for hit in hits if hit.score >= floor and self._is_relevant(hit)]
 
     def _is_relevant(self, hit: Hit) -> bool:
-        """Tell whether a hit is similar by its vector, or has enough of the message's keywords."""
+        """Return True if a hit is similar by its vector, or has enough of the message's keywords."""
         if self._names_a_time or (hit.explanation or {}).get("meaning"):
             return True
         text = "\n".join([hit.content, *(line.content for line in hit.lines)])

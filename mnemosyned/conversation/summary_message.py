@@ -66,7 +66,7 @@ class SummaryContent:
 
 
 def is_summary(message: Message) -> bool:
-    """Tell whether a compaction wrote a message, by metadata or first words; no result of a tool is one."""
+    """Return True if a compaction wrote a message, by metadata or first words; no result of a tool is one."""
     content = message.get("content")
     if isinstance(content, str) and "[" not in content[:64]:
         return False

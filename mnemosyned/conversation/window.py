@@ -99,7 +99,7 @@ class WindowSelection:
             self._show_past(top[index] for index in sorted(chosen))
 
     def _covers(self, summary: PastSummary, kept: set[str]) -> bool:
-        """Tell whether the kept messages, with the ids `kept`, surely include all of a summary."""
+        """Return True if the kept messages, with the ids `kept`, surely include all of a summary."""
         if summary.summary_of:
             return kept.issuperset(summary.summary_of)
         begin, end = _parse_moment(summary.start), _parse_moment(summary.end, last=True)

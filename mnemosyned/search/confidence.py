@@ -159,7 +159,7 @@ class ResultJudge:
         return confidence, reason
 
     def _judge_line(self, line: Match) -> tuple[float, float, set[int], set[int]]:
-        """Return the confidence of one text, the share of the keywords, and the terms in and next to it."""
+        """Return a text's confidence, its share of the keywords, its terms, and its neighbors' other terms."""
         reader = self._reader
         parts = gram_text(line.content) if line.grams else ""
         own = reader.terms_in(f"{line.role}\n{line.content}\n{parts}")
@@ -195,7 +195,7 @@ class ResultJudge:
     def _weigh_similarity(
         self, share: float, cosine: float, *, is_other: bool
     ) -> float:
-        """Return the log-odds that a text bears on the question; `is_other` says that a name is missing."""
+        """Return the log-odds that a text answers the question; `is_other` if it is about other names."""
         words = max(0.0, share - WEIGHTS.words_min) / (1 - WEIGHTS.words_min)
         keywords = min(len(self._keywords), WEIGHTS.keywords_max)
         logit = WEIGHTS.bias + WEIGHTS.similarity * cosine
@@ -233,9 +233,9 @@ def format_period_asked(query: Query) -> str:
 
 
 def split_by_confidence(query: Query, hits: list[Hit]) -> tuple[list[Hit], list[Hit]]:
-    """Return the hits, and what is only nearest: one of the two lists is empty.
+    """Return hits and uncertain hits: all in the first list if one is confident, else in the second.
 
-    Hits for a time, for the newest or oldest or for a broad question always count as hits.
+    All hits of a question for a time, the newest, the oldest or a broad subject are in the first.
     """
     is_sorted = query.order not in (None, TimeOrder.CURRENT)
     is_listing = bool(query.spans) or is_sorted or query.topic is not None

@@ -88,13 +88,16 @@ class SearchIndex(Protocol):
         ...
 
     def word_rows(self, query: Query | None = None) -> WordRows:
-        """Return the index of words, of all memories or of those that pass a query's filters."""
+        """Return the word index: of all memories, or only of memories that pass a query's filters."""
         ...
 
     def best_by_grams(
         self, table: IndexedTable, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Return up to `limit` (row number, BM25) of the newest rows by character pairs, best first."""
+        """Return (row number, BM25) of up to `limit` rows that share character pairs with `terms`, best first.
+
+        Only the newest of these rows are compared.
+        """
         ...
 
     def best_episodes(
@@ -106,15 +109,15 @@ class SearchIndex(Protocol):
     def memories_of_time(
         self, query: Query, span: TimeSpan, *, limit: int
     ) -> Sequence[TimedMemory]:
-        """Return up to `limit` memories of a time of each source: the most important, then the longest."""
+        """Return up to `limit` memories of each source from a time: the most important, then the longest."""
         ...
 
     def first_in_order(self, query: Query) -> Collection[int]:
-        """Return the row numbers of the first memories, in the query's order, that pass its filters."""
+        """Return the row numbers of the newest or oldest memories, as asked, that pass a query's filters."""
         ...
 
     def first_with_words(self, words: Sequence[Forms], query: Query) -> Collection[int]:
-        """Return the row numbers of the first memories, in the query's order, with all words in any form."""
+        """Return the row numbers of the newest or oldest memories, as asked, with all words in any form."""
         ...
 
     def newest_with_any(
@@ -125,10 +128,10 @@ class SearchIndex(Protocol):
         *,
         limit: int,
     ) -> Collection[int]:
-        """Return the row numbers of the newest memories with all words of an alternative.
+        """Return row numbers of up to `limit` newest memories with all words of any alternative.
 
-        Up to `limit`; any alternative will do, and each word is given as its forms. The memories
-        also have one of the forms in `about`, unless `about` is empty.
+        Each word is given as its forms. The memories also have one of the forms in `about`, unless
+        `about` is empty.
         """
         ...
 
@@ -145,7 +148,7 @@ class SearchIndex(Protocol):
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
-        """Return the memories at the rows in `scores`; `grams` is their part from character pairs."""
+        """Return the memories at the rows in `scores`, with the part of each score from `grams`."""
         ...
 
     def positions_around(
@@ -153,8 +156,8 @@ class SearchIndex(Protocol):
     ) -> list[list[int]]:
         """Return for each match the sorted row numbers around it, in its session and source.
 
-        The memories were stored within `REACH` rows of the match, and pass the filters; those that
-        are no neighbors may be missing. `slept` tells whether any memory was consolidated.
+        They are of memories within `REACH` rows that pass the filters; only direct neighbors are
+        sure to be included. `slept` says whether any memory was consolidated.
         """
         ...
 
@@ -166,7 +169,7 @@ class SearchIndex(Protocol):
 def find_candidates(
     index: SearchIndex, query: Query, frequencies: Frequencies
 ) -> SearchCandidates:
-    """Return the candidates for a question by words, time and neighborhood, with all that ranking reads."""
+    """Return the candidates by words, time and neighborhood, with all that ranking needs."""
     totals = index.totals()
     known, rows = frequencies.look_up(
         index.word_rows(), query.terms, totals.count, version=totals.version
@@ -288,10 +291,9 @@ def _find_by_time(
 ) -> list[Match]:
     """Return further memories, not among `matches`, selected by the question's time or order alone.
 
-    `mentioning` are the row numbers of memories whose text mentions a time in the question: they
-    are always selected. Only if the question asks for a kind of source (`query.asked`), memories of
-    these sources are selected as well: from each time in the question, or without a time the first
-    in the question's order, with the words of its subject.
+    Memories at `mentioning`, whose texts mention a time in the question, are always selected. If the
+    question asks for a kind of source (`query.asked`), so are that source's memories from each time
+    in the question or, without a time, its newest or oldest with the words of the subject.
     """
     scores: dict[int, float] = dict.fromkeys(mentioning, FIRST_SCORE)
     if query.asked:
@@ -325,7 +327,10 @@ def _find_neighbors(
     *,
     slept: bool,
 ) -> dict[int, list[tuple[int, int]]]:
-    """Return {row number: [(row number, distance)]} of the best matches' neighbors; add them to `memories`."""
+    """Return {match: [(neighbor, distance)]} of the best matches, by row number.
+
+    Add the neighbors to `memories`.
+    """
     least = NEIGHBORS_SHARE_MIN * matches[0].score if matches else 0.0
     # Memories without a session of their own belong to no conversation.
     best = [
@@ -355,7 +360,7 @@ def _find_neighbors(
 def _find_episodes(
     index: SearchIndex, query: Query, corpus: Corpus, limit: int
 ) -> dict[int, float]:
-    """Return {row number: score} of up to `limit` summaries, the sum of those by words and by pairs."""
+    """Return {row number: score} of the best summaries, by words plus by character pairs."""
     words = query.terms.words
     forms = [form for word in words for form in corpus.forms(query.terms, word)]
     found = dict(index.best_episodes(forms, query, limit=limit)) if forms else {}
@@ -369,12 +374,12 @@ def _find_episodes(
 
 
 def asked_time(query: Query) -> datetime:
-    """Return the question's time, or the latest possible time if it has none."""
+    """Return the time at which a question is asked, or the latest possible time if unknown."""
     return query.now or datetime.max.replace(tzinfo=UTC)
 
 
 def only_period_asked(query: Query) -> tuple[Level, datetime] | None:
-    """Return level and beginning of the one past period that a question asks for and nothing else, or None."""
+    """Return the level and beginning of a past period if a question asks for it alone; else None."""
     is_over = len(query.spans) == 1 and query.spans[0].until <= asked_time(query)
     if not is_over or query.is_set or query.tier not in (None, Tier.EPISODIC):
         return None
@@ -417,9 +422,8 @@ def _scores_by_time(
 ) -> dict[int, float]:
     """Return {row number: score} of a time's memories: the most important first, then the earliest.
 
-    The first of equally important memories, as many as results, are taken from each source in turn,
-    the longest first, repetitions last: most of a day's notices repeat each other. Scores fall with
-    the rank from `FIRST_SCORE`.
+    Equally important memories are taken from each source in turn, the longest first, repetitions last;
+    the first `query.limit` are then sorted by time. Scores fall with the rank from `FIRST_SCORE`.
     """
     memories = index.memories_of_time(query, overlapping_span(query, span), limit=limit)
     seen: set[tuple[str | None, str]] = set()

@@ -69,7 +69,7 @@ class _Relevance(NamedTuple):
 def place_by_time(
     query: Query, scores: Mapping[int, ScoreBreakdown], candidates: SearchCandidates
 ) -> dict[int, ScoreBreakdown]:
-    """Return the scores by row number, raised for memories of the time or order in the question."""
+    """Return the scores by row number, raised for memories of the time, or first in the order, asked for."""
     if not scores or query.subject is None:
         return dict(scores)
     relevances = _time_relevances(query, candidates, scores.keys())
@@ -118,9 +118,9 @@ def add_period_summary(
 def misses_time(
     query: Query, results: Sequence[RankedResult], candidates: SearchCandidates
 ) -> bool:
-    """Tell whether a question names a time, but no result is from that time and named source.
+    """Return True if a question names a time, but no result is from that time and named source.
 
-    A memory that mentions the time counts as from it. Tell False if the period's summary is shown.
+    A memory that mentions the time counts as from that time. False if the period's summary is shown.
     """
     if not query.spans or candidates.summary is not None:
         return False
@@ -134,7 +134,7 @@ def misses_time(
 
 
 def _is_of_time(query: Query, match: Match, candidates: SearchCandidates) -> bool:
-    """Tell whether a memory is from a time that the question names, or mentions that time."""
+    """Return True if a memory is from a time that the question names, or mentions that time."""
     return match.position in candidates.mentioning or any(
         span.since <= match.created_at < span.until for span in query.spans
     )
@@ -165,7 +165,7 @@ def _subject_shares(
 ) -> dict[int, float]:
     """Return {row number: share of the subject's words in a memory's text or its speaker's name}.
 
-    Words are weighed by their idf; a name in somebody else's words counts less.
+    Words are weighed by their idf. A speaker's name counts less in another speaker's memory.
     """
     if not query.subject:
         return {match.position: 0.0 for match in matches}
@@ -191,7 +191,10 @@ def _subject_shares(
 def _best_in_order(
     query: Query, candidates: SearchCandidates, relevances: Mapping[int, _Relevance]
 ) -> list[int]:
-    """Return row numbers of memories about the subject, newest or oldest first as asked."""
+    """Return row numbers of past memories about the subject, newest or oldest first as asked.
+
+    Empty if the question has no subject and names no kind of source.
+    """
     if not (query.asked or query.subject):
         return []
     past = [

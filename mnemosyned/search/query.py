@@ -46,11 +46,11 @@ class AskedSource:
     """Words for these kinds: the name of a source contains at least one."""
 
     def __bool__(self) -> bool:
-        """Tell whether a question asks for any kind of source."""
+        """Return True if a question asks for any kind of source."""
         return bool(self.kinds)
 
     def has(self, source: str | None) -> bool:
-        """Tell whether a source's name contains one of the kinds, such as "mail" or "note"."""
+        """Return True if a source's name contains one of the kinds, such as "mail" or "note"."""
         if source is None:
             return False
         return not self.kinds.isdisjoint(stems_and_kinds(source))
@@ -295,13 +295,13 @@ def _folded_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _handling_stems() -> frozenset[str]:
-    """Return the stems of verbs for records, such as "send": in a question they are not its subject."""
+    """Return the stems of verbs such as "send", which are not the subject of a question about records."""
     return frozenset(stem(fold_case(word)) for word in _WORDS["handling"].split())
 
 
 @lru_cache(maxsize=1)
 def _strict_kinds() -> dict[str, int]:
-    """Return {stem: number of the kind of source named}, without stems that have further senses."""
+    """Return {stem: number of the kind of source named}, without ambiguous stems."""
     loose = {stem(fold_case(word)) for word in _WORDS["loose"].split()}
     return {word: kind for word, kind in _kind_by_stem().items() if word not in loose}
 
@@ -322,7 +322,7 @@ _SHORTEST_NAME = 4
 
 
 def expected_answer(question: str) -> ExpectedAnswer:
-    """Return what kind of answer the words of a question ask for, and whether they are foreign."""
+    """Return whether a question asks for a time, concerns the assistant, and is in a foreign language."""
     words = question.lower().strip(" ¿¡\"'")
     split = frozenset(re.findall(r"\w+", words))
     return ExpectedAnswer(
@@ -337,7 +337,7 @@ def expected_answer(question: str) -> ExpectedAnswer:
 
 
 def says_when(text: str) -> bool:
-    """Tell whether a text names a date, month or weekday, or a time relative to now."""
+    """Return True if a text names a date, month or weekday, or a time relative to now."""
     words = WORD.findall(text.lower())
     return not _words_of_time().isdisjoint(words) or _DATE.search(text) is not None
 

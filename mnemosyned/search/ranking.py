@@ -39,15 +39,15 @@ ReadDocuments = Callable[[Sequence[RankedResult]], Documents]
 
 
 def index_of(position: int) -> int:
-    """Return the index of the memory that a row number among merged candidates belongs to."""
+    """Return the index of the store from which a merged candidate's row number comes."""
     return position >> ROW_BITS
 
 
 def merge_candidates(found: Sequence[SearchCandidates]) -> SearchCandidates:
-    """Return the candidates of several memories with row numbers of their own for each.
+    """Return the candidates of several stores, with the row numbers of each store in its own range.
 
-    Words are as common as in all memories together, so that scores and confidence are those of one
-    memory with everything in it. Candidates of a single memory are returned as they are.
+    Word frequencies are added up, so that scores are as in one store with all memories. Candidates
+    of a single store are returned unchanged.
     """
     if len(found) == 1:
         return found[0]
@@ -84,7 +84,7 @@ def merge_candidates(found: Sequence[SearchCandidates]) -> SearchCandidates:
 def _shift_match(match: Match, by: int) -> Match:
     """Return a match with its row numbers raised by `by`.
 
-    The session's name is extended: equal names in two memories are two conversations.
+    The session's name is extended: equal names in two stores are two conversations.
     """
     is_shared = not by or match.session == values.DEFAULT_SESSION
     return match._replace(
@@ -95,7 +95,7 @@ def _shift_match(match: Match, by: int) -> Match:
 
 
 def _merge_corpora(corpora: Sequence[Corpus]) -> Corpus:
-    """Return the statistics of several memories as if they were one."""
+    """Return the word statistics of several stores together."""
     count = sum(each.count for each in corpora)
     chars = sum(each.count * each.average_chars for each in corpora)
     frequencies: Counter[str] = Counter()
@@ -116,10 +116,10 @@ def _merge_corpora(corpora: Sequence[Corpus]) -> Corpus:
 def read_documents(
     results: Sequence[RankedResult], readers: Sequence[ReadDocuments]
 ) -> tuple[list[RankedResult], Documents]:
-    """Return ranked results, each with lines of its own memory alone, and the documents.
+    """Return ranked results, without lines from other stores, and their documents.
 
-    `readers` read the documents of one memory each, by the memory's row numbers. A line of another
-    memory repeats one of the result's own, and has been counted.
+    Each of `readers` reads the documents of one store. A line from another store only repeats one
+    of the result's own.
     """
     own = [
         result._replace(
@@ -179,9 +179,9 @@ def spread_results(
 ) -> list[RankedResult]:
     """Return up to `limit` results over many sessions and times, in the order of time.
 
-    `results` are best first; `memories` are the candidates that they consist of. A result is worth
-    less for each one of its session that was chosen before, most of all next to it. A summary that
-    matched by its own words alone comes after those with exact words.
+    `results` are best first; `memories` are their candidates. A result is worth less for each chosen
+    result of the same session, especially for a neighbor. Summaries without matching originals come
+    last.
     """
     matches: Mapping[int, Match] = {match.position: match for match in memories}
     spots = [
@@ -202,7 +202,7 @@ def spread_results(
 def _worth(
     result: RankedResult, match: Match, chosen: Sequence[tuple[RankedResult, Match]]
 ) -> float:
-    """Return the score of a result with its best memory, reduced by its likeness to the chosen."""
+    """Return a result's score, raised for a user's words, lowered for each chosen one of its session."""
     worth = result.score * (USER if match.role.lower() in USER_ROLES else 1.0)
     for _, other in chosen:
         if other.session == match.session:
@@ -250,7 +250,7 @@ def rank(
 ) -> list[RankedResult]:
     """Return the best results, best first, at most one for each episode and its originals.
 
-    `reader` reads the question's terms; None makes one.
+    `reader` reads the question's terms; if None, a reader is made.
     """
     if not candidates.memories and not candidates.episodes:
         return add_period_summary([], candidates, limit=query.limit)
@@ -279,9 +279,9 @@ def _order_results(
     matches: Mapping[int, Match],
     lifted: AbstractSet[int] = frozenset(),
 ) -> list[RankedResult]:
-    """Return all results, best first: memories, and one for each episode and its originals.
+    """Return all results, best first: single memories, and each episode with its originals.
 
-    The result of a `lifted` memory has that memory's score: the rest of its episode adds nothing.
+    An episode whose best memory is `lifted` has that memory's score, without further parts.
     """
     ordered: list[_RankKey] = []
     lines: dict[int, list[_ScoredLine]] = defaultdict(list)
@@ -319,12 +319,11 @@ def _lift_nearest(
     scores: Mapping[int, ScoreBreakdown],
     covered: float,
 ) -> dict[int, ScoreBreakdown]:
-    """Return the raised scores of memories that come among the first results for their meaning.
+    """Return raised scores for the memories nearest in meaning, to place them among the first results.
 
-    `results` are best first, `scores` by row number. The less of the question's keywords the best
-    candidate has, its share `covered`, the more of the nearest memories come among the first
-    `WEIGHTS.nearest_among`. None is lifted where some are of the time that the question names, or an
-    order placed them.
+    `results` are best first, `scores` by row number. The smaller the best candidate's share of the
+    question's keywords (`covered`), the more memories are raised. Empty if any result was placed by
+    time or order.
     """
     count = sum(covered <= share for share in WEIGHTS.nearest_below)
     if not count or len(results) <= WEIGHTS.nearest_among:
@@ -364,9 +363,9 @@ def _episode_result(
 ) -> RankedResult:
     """Return the result for an episode, scored by its own words and best lines, with lines to show.
 
-    `own` is the score of the summary, `lines` are its matching originals, `best` the row numbers of
-    memories that would be results by themselves: all of these are shown. Further lines are shown
-    while they are short, as the next episode may hold the answer.
+    `own` is the score of the summary, and `lines` are its matching originals. The lines shown are the
+    best one, all with row numbers in `best`, and further ones while they are short. If the best is
+    `lifted`, the score is its score alone.
     """
     ranked = sorted(lines, reverse=True)
     chars = list(accumulate(line.chars for line in ranked))
@@ -394,10 +393,10 @@ def _episode_result(
 def best_level_only(
     results: Sequence[RankedResult], above: Mapping[int, int]
 ) -> list[RankedResult]:
-    """Return the results with only one of an episode and the day, week or month above it.
+    """Return the results without roll-ups of a shown summary, and without summaries in a shown roll-up.
 
-    A summary yields to one below it with exact words, whatever their scores; else the better of the
-    two stays. `results` are best first; `above` maps the row number of a summary to its parent's.
+    Of the two, the one with lines stays, or else the one with the better score. `results` are best
+    first; `above` maps the row number of a summary to its parent's.
     """
     covered = {
         parent
@@ -432,9 +431,8 @@ def collapse_repeats(
 ) -> list[RankedResult]:
     """Return the first `limit` distinct results, each with the number of results that repeat it.
 
-    The first repeats are kept as lines. Results that differ from shown ones only in figures
-    come last: they are shown only if places are free, and else counted. `matches` are by row
-    number.
+    The first repeats are kept as lines. After `ALIKE_MAX` results that differ only in figures, more
+    of them are shown only if places are free, and else counted. `matches` are by row number.
     """
     shown: list[RankedResult] = []
     repeats: dict[int, list[RankedResult]] = defaultdict(list)  # by the rank repeated
@@ -502,7 +500,7 @@ def _text_beginning(match: Match) -> str:
 
 
 def are_crowded(texts: Sequence[str], limit: int) -> bool:
-    """Tell whether texts are too much alike, figures aside, to fill `limit` results."""
+    """Return True if too few texts differ in more than figures to fill `limit` results."""
     distinct = set(texts)
     if len(distinct) < limit:
         return True
@@ -525,7 +523,7 @@ def make_hits(
     """Return the results as hits with texts and lines, in order, leaving out forgotten memories.
 
     `documents` has the memories and episodes that still exist, by row number. Only with `judge`
-    do the hits have a confidence and a reason. `owners` are those of merged candidates.
+    do the hits have a confidence and a reason. `owners` are the owners of the merged stores.
     """
     hits: list[values.Hit] = []
     for result in results:

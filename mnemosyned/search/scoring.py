@@ -146,7 +146,7 @@ class TermReader:
         return TermScores(tuple(scores), phrase)
 
     def unread_score(self, scores: Sequence[float], idf_sum: float) -> float:
-        """Estimate the score of a text's words beyond its first `READ_CHARS_MAX` characters.
+        """Return an estimated score of a text's words beyond its first `READ_CHARS_MAX` characters.
 
         `scores` are those of the part that was read, by term; `idf_sum` is the sum of the idf of
         all the question's words that the whole text has.
@@ -159,7 +159,7 @@ class TermReader:
         )
 
     def name_scores(self, role: str) -> tuple[float, ...]:
-        """Return the idf of each term that the speaker's name contains, 0 for other terms."""
+        """Return for each term its idf if a speaker's name contains the term, else 0."""
         counts, _ = self._find_terms(fold_case(with_words_apart(role)))
         return tuple(idf if at in counts else 0.0 for at, idf in enumerate(self.idf))
 
@@ -197,7 +197,7 @@ class TermReader:
         return terms
 
     def _find_terms(self, text: str) -> tuple[dict[int, float], dict[int, list[int]]]:
-        """Count the terms in a folded text, and collect their positions; both by the term's number."""
+        """Return the counts and the positions of the terms in a folded text, both by the term's number."""
         counts: dict[int, float] = {}
         places: dict[int, list[int]] = {}
         for beginning, matcher in self._matchers:
@@ -222,7 +222,7 @@ class TermReader:
         )
 
     def _passage_score(self, term: int, count: int) -> float:
-        """Score a term that occurs `count` times in a passage, as if the passage was a whole text."""
+        """Return the score of a term that occurs `count` times in a passage, as if in a whole text."""
         count = min(count, self._weights.repeats_max)
         return self._score_max[term] * count / (count + self._passage_saturation)
 
@@ -266,7 +266,7 @@ class TermReader:
 
 
 def _forms_of(number: int, word: str, compounds: Sequence[str]) -> list[_Form]:
-    """Return the forms in which the term `number` matches: as typed, irregular, joined or split."""
+    """Return the forms that match the term `number`: as typed, irregular, synonym, joined or split."""
     tokens = tuple(WORD.findall(fold_case(word)))
     if not tokens:
         return []
@@ -323,7 +323,10 @@ class _FormMatcher:
 def _phrase_score(
     text: str, scores: Sequence[float], places: Mapping[int, Sequence[int]]
 ) -> float:
-    """Return the sum of the lesser scores of successive terms of the question that are close in a text."""
+    """Return the score of phrases: pairs of successive terms of the question that are close in a text.
+
+    Each pair adds the lesser of its two scores.
+    """
     weights = WEIGHTS.bm25
     total = 0.0
     for term, found in places.items():
@@ -350,11 +353,11 @@ def neighbor_scores(
     terms: Mapping[int, Sequence[float]],
     beside: Mapping[int, Sequence[tuple[int, int]]],
 ) -> dict[int, list[float]]:
-    """Return {row number: [score lent by a neighbor, for each term]}, the highest among neighbors.
+    """Return {row number: [highest share of a neighbor's score, for each term]}.
 
-    `terms` are the scores by row number and term; `beside` are (row number, distance) of the
-    neighbors of some matches, adjoining rows stand for them in others. Neighbors of another session
-    or source, or too far in time, do not count.
+    `terms` are the scores by row number and term. `beside` lists (row number, distance) of a match's
+    neighbors; for other matches these are the adjoining rows. Neighbors must have the same session and
+    source, and be close in time.
     """
     adjoining = [
         (step * distance, distance)
@@ -393,9 +396,9 @@ def sitting_scores(
 ) -> dict[int, float]:
     """Return {row number: sum over the terms of the best score in the sitting} for all matches.
 
-    A sitting is the part of a session between long pauses. `terms` are the scores by row number and
-    term, `sums` their sums, which a match alone in its sitting keeps. A sitting with much text
-    counts less.
+    A sitting is the part of a session between long pauses; much text in a sitting lowers the score.
+    `terms` are the scores by row number and term. A match alone in its sitting keeps its sum of
+    scores in `sums`.
     """
     sessions: dict[tuple[str, str | None], list[Match]] = defaultdict(list)
     for match in matches:
@@ -443,11 +446,11 @@ class _ReadCandidate(NamedTuple):
 def candidate_scores(
     query: Query, candidates: SearchCandidates, reader: TermReader
 ) -> tuple[dict[int, ScoreBreakdown], float]:
-    """Return {row number: parts of the score} of the matches and their neighbors.
+    """Return {row number: parts of the score} of memories, and the best share of keywords.
 
-    `reader` reads the question's terms. Candidates found by other means, such as summaries, are left
-    out. The second value is the best share of the question's keywords, 0 to 1, among the candidates;
-    1 without similarities.
+    `reader` reads the question's terms. Scored are matches by words, their neighbors, and memories
+    similar by vectors. The share is that of the question's keywords, 0 to 1, in the candidate with
+    most of them; 1 without similarities.
     """
     matches = {match.position: match for match in candidates.memories}
     roles = {match.role for match in candidates.memories}
@@ -514,7 +517,7 @@ def _coverage(
     in_name: Sequence[float],
     borrowed: Sequence[float] | None,
 ) -> float:
-    """Return how much of the question's keywords a candidate, its speaker's name and its neighbors contain."""
+    """Return the share of the question's keywords in a candidate, its speaker's name or its neighbors."""
     count = len(in_name)
     terms = {term for term in range(count) if candidate.terms[term] or in_name[term]}
     if candidate.match.grams:  # parts of identifiers
@@ -528,8 +531,8 @@ def _read_candidate(
 ) -> _ReadCandidate:
     """Return a candidate with the score of each term in its text.
 
-    Terms in `names`, numbers of terms that are in speakers' names, count less in the words of
-    another speaker; `speaker` is the sum of the idf of terms in this speaker's name.
+    Terms in `names`, the terms in speakers' names, count less in the words of a named speaker.
+    `speaker` is the sum of the idf of the terms in this speaker's name.
     """
     if match.score <= 0:
         return _ReadCandidate(match, (*reader.no_scores, 0.0), 0.0, speaker)
@@ -571,7 +574,7 @@ def _score_candidate(
     neighbors: float,
     sitting: float,
 ) -> ScoreBreakdown:
-    """Return the parts of a candidate's score; priors are shares of it, and lift no unrelated memory."""
+    """Return the parts of a candidate's score; bonuses are shares of the score from words."""
     match = candidate.match
     role = match.role.lower()
     phrase = WEIGHTS.phrase * candidate.phrase
@@ -618,7 +621,7 @@ def _score_candidate(
 
 
 def _weigh_time(question: _QuestionTraits, created_at: datetime) -> float:
-    """Return the weight of a candidate's time: within a time in the question, near one, or 0."""
+    """Return the weight of a candidate's time: within a time in the question, near it, or 0."""
     weight = 0.0
     for span, nearby in question.spans:
         if span.since <= created_at < span.until:
@@ -629,7 +632,7 @@ def _weigh_time(question: _QuestionTraits, created_at: datetime) -> float:
 
 
 def question_share(text: str) -> float:
-    """Return the share (0 to 1) of a text's characters in questions; 0 if it ends with none."""
+    """Return the share (0 to 1) of a text's characters in questions; 0 unless it ends with one."""
     if not text.rstrip().endswith(_QUESTION_MARKS):
         return 0.0
     sentences = _SENTENCES.findall(text)
@@ -644,7 +647,7 @@ def question_share(text: str) -> float:
 def _penalize_little_content(
     query: Query, scores: Mapping[int, ScoreBreakdown], matches: Mapping[int, Match]
 ) -> dict[int, ScoreBreakdown]:
-    """Return all scores, lowered for texts among the best with few words beyond the question's."""
+    """Return all scores, lowered for those of the best texts that add few words to the question."""
     asked = stems_with_content(" ".join(query.terms.words))
     lowered = dict(scores)
     best: list[float] = []
@@ -685,13 +688,12 @@ def add_similarity(
     possible: float,
     covered: float,
 ) -> dict[int, ScoreBreakdown]:
-    """Return the scores with the vector similarity, and with candidates that are only similar.
+    """Return the scores plus vector similarity, also for candidates found by similarity alone.
 
     Keys are row numbers; `nearness` has the cosines, `lengths` the characters of each text.
-    `possible` is the score of a text with every word of the question, the worth of a cosine of 1.
-    The less the candidates cover the question's keywords, the more similarity counts: `covered` is
-    the best share, 0 to 1. A candidate without a vector gets the average similarity, lest it sink
-    for that.
+    `possible`, the score of a text with every word of the question, is the worth of a cosine of 1.
+    The smaller the best share of the question's keywords (`covered`), the more similarity counts. A
+    candidate without a vector gets the average similarity.
     """
     cosines = {
         position: max(0.0, cosine)

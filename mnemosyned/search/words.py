@@ -44,7 +44,7 @@ class WordRows(Protocol):
         ...
 
     def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
-        """Announce the words of the coming calls of `newest`, each with its limit of rows.
+        """Note the words of the coming calls of `newest`, each with its limit of rows.
 
         The results stay the same, but an index on a server can then read all of the words at once.
         """
@@ -83,13 +83,12 @@ class Frequencies:
     def look_up(
         self, index: WordRows, terms: Terms, count: int, *, version: str = ""
     ) -> tuple[Corpus, dict[str, Sequence[int]]]:
-        """Return how many memories have each word, and {rare word: row numbers} of new look-ups.
+        """Return how many memories have each word, and {rare word: row numbers} for new rare words.
 
         `index` covers all memories, and `count` is their number. Numbers of common words are
-        estimates; the corpus also has the words' compounds. Words with fewer than `SAMPLE` rows are
-        rare; words that an earlier call looked up, and words with a joined form in memory, have no
-        row numbers. When `version` differs from the last call's, words once missing are looked up
-        again, as another process may have stored them.
+        estimates; the corpus also has the words' compounds. Rare words have fewer than `SAMPLE` rows.
+        Words of earlier calls, and words with a joined form in memory, have no row numbers. When
+        `version` differs from the last call's, words not found earlier are looked up again.
         """
         if version != self._version:
             self._version = version
@@ -149,7 +148,7 @@ class Frequencies:
         return Corpus(frequencies=frequencies, compounds=compounds), rows
 
     def clear(self) -> None:
-        """Drop all known frequencies, as after a forgetting: a word may have been deleted."""
+        """Drop all known frequencies: after memories are deleted, a word may no longer occur."""
         self._found.clear()
         self._missing.clear()
 
@@ -168,8 +167,8 @@ def _look_up(
 ) -> tuple[_KnownWord, Sequence[int]]:
     """Return a word's frequency and compounds, and up to `SAMPLE` of its newest row numbers.
 
-    `found` are those of the word itself, `parts` the ways to write it as two words. With `SAMPLE`
-    rows or more, the frequency is estimated from them and from `count`, the number of all memories.
+    `found` are the newest rows of the word itself, `parts` its spellings as two words. From `SAMPLE` rows
+    on, the frequency is estimated from these rows and `count`, the number of all memories.
     """
     compounds: tuple[str, ...] = ()
     if parts and index.newest([[parts]], limit=1):
@@ -235,7 +234,7 @@ class CandidateLimits:
 
     @classmethod
     def for_question(cls, query: Query) -> CandidateLimits:
-        """Return the usual limits, by the number of words and of results of a question."""
+        """Return the usual limits for a question, by its numbers of words and of results."""
         is_long = len(query.terms.words) >= WEIGHTS.long_words
         share = WEIGHTS.long_share if is_long else 1.0
         total = max(WEIGHTS.min_total, WEIGHTS.per_result * query.limit)
@@ -258,11 +257,10 @@ def strongest_matches(
 ) -> dict[int, float]:
     """Return {row number: score} of the strongest matches, best first, then newest first.
 
-    The first `limits.certain` are returned whatever their score, the next up to `limits.kept` if
-    they have at least the share `WEIGHTS.weakest` of the best score, and all others up to
-    `limits.total` if they have at least the share `WEIGHTS.weak`. `possible` is the score of a
-    match with every word of the question: if the best has it, only the share
-    `WEIGHTS.complete_match_share` of `limits.kept` counts, but at least `limits.certain`.
+    The first `limits.certain` matches need no minimum score. Up to `limits.kept`, a match needs the
+    share `WEIGHTS.weakest` of the best score, and up to `limits.total` the share `WEIGHTS.weak`.
+    `possible` is the score of a match with every word of the question. If the best match has it,
+    `limits.kept` is multiplied by `WEIGHTS.complete_match_share`, down to `limits.certain`.
     """
     if not scores:
         return {}
@@ -295,7 +293,10 @@ def strongest_matches(
 def is_settled(
     scores: Mapping[int, float], limits: CandidateLimits, remaining: float
 ) -> bool:
-    """Tell whether a row with only the words not yet searched would score too low to be kept."""
+    """Return True if rows not in `scores` can no longer be among the strongest matches.
+
+    `remaining` is the score of a row with all words not yet searched.
+    """
     if len(scores) < limits.certain:
         return False
     ranks = (1, limits.kept, limits.certain)
@@ -354,7 +355,7 @@ def top_candidates(
     limits: CandidateLimits,
     looked_up: LookedUpRows,
 ) -> tuple[dict[int, float], bool]:
-    """Return {row number: sum of its words' idf} of the best rows, and whether there may be more.
+    """Return {row number: sum of its words' idf} of the best rows, and whether more rows may match.
 
     `looked_up` contains the rows read in all memories so far, and gains the rows that are read now.
     The result is best first, and empty if no memory has any word.
@@ -390,7 +391,7 @@ def top_candidates(
 def _passing_rows(
     index: WordRows, found: Mapping[int, float], *, enough: int
 ) -> dict[int, float]:
-    """Filter the {row number: score} of `found` rows, best first, until `enough` pass; return those."""
+    """Return the {row number: score} of `found` rows that pass the filters, best first, up to `enough`."""
     ranked = sorted(found, key=found.__getitem__, reverse=True)
     passing: dict[int, float] = {}
     for begin in range(0, len(ranked), TESTED_AT_ONCE):
@@ -429,11 +430,10 @@ class _TermRows:
     def find_exactly(
         self, limits: CandidateLimits, words: Sequence[str]
     ) -> dict[int, float]:
-        """Return {row number: sum of idf} of the rows with any word that `limits` may keep.
+        """Return {row number: sum of idf} of rows with any of `words`, as far as `limits` may keep them.
 
-        Once a row with none of the words so far would score too low, the other words are looked up
-        among the found rows only: an index intersects two lists much faster than it lists the rows
-        of one.
+        Once new rows would score too low, the remaining words are looked up only among the found
+        rows: an index intersects two lists much faster than it lists the rows of one.
         """
         found: dict[int, float] = {}
         searched: list[Forms] = []
@@ -491,11 +491,10 @@ class _TermRows:
 def search_steps(
     words: Sequence[str], frequencies: Mapping[str, int], *, rows_max: int
 ) -> Iterator[tuple[Sequence[str], bool]]:
-    """Yield words to search for together, and True if a match needs all of them, False for any.
+    """Yield words to search for together, and whether a match needs all of them or any.
 
-    These are all but one of the rarest words, all words, the rare words (at most `rows_max` rows
-    together), and pairs. `words` are given the rarest first and have too many rows to read all. All
-    but one of the rarest comes first as it also finds matches that lack one word.
+    In order: the rarest words without one of them, all words, any of the rare words (at most
+    `rows_max` rows together), and all pairs. `words` are given the rarest first.
     """
     rarest = words[:RAREST]
     if len(words) > PAIR:

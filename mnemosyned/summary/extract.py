@@ -62,8 +62,8 @@ class StatementSelection:
     def select_best(self, pool: Iterable[Statement]) -> None:
         """Select the statements of `pool` with the best gain for their length, while they fit.
 
-        A gain can only shrink as others are selected. Therefore the best old gain is measured again, and
-        the statement selected if it is still the best.
+        A gain can only shrink while statements are selected. Therefore only the highest known gain is
+        measured again before each choice.
         """
         heap = sorted(
             [(-self.measure_gain(statement), statement.at) for statement in pool]
@@ -92,7 +92,7 @@ class StatementSelection:
         heap: list[tuple[float, int]],
         heads: dict[int, Statement | None],
     ) -> None:
-        """Put a statement that does not fit onto the heap again, once, cut after a clause that fits."""
+        """Push a copy of a statement, cut after a clause to fit in the room; at most once for each."""
         if statement.at in heads or len(heads) >= HEADS_MAX:
             return
         head = self.fit(statement, self.room)
@@ -106,10 +106,9 @@ class StatementSelection:
         heads[statement.at] = head
 
     def measure_gain(self, statement: Statement) -> float:
-        """Return how much worth a statement would add, divided by a power of its length.
+        """Return the worth of a statement's new words, divided by a power of its length.
 
-        Words already covered add nothing; statements that it needs are included. 0 if it adds too
-        little.
+        The preceding statements that it needs are included. Return 0 if the worth is too small.
         """
         worth = self._worth
         if statement.needs is None:
@@ -126,7 +125,7 @@ class StatementSelection:
         return statement.emphasis * fresh / length
 
     def count_chars(self, statement: Statement) -> int:
-        """Return the characters for a statement, its speaker, and the preceding statements it needs."""
+        """Return the length of a statement with its speaker and the unselected statements that it needs."""
         chars = 0
         for part in self._list_needed(statement):
             named = part.role and (
@@ -136,7 +135,7 @@ class StatementSelection:
         return chars
 
     def select(self, statement: Statement) -> None:
-        """Select a statement and the preceding statements that it needs, and reduce the room."""
+        """Select a statement and the preceding statements that it needs, and reduce the free characters."""
         self.room -= self.count_chars(statement)
         for part in self._list_needed(statement):
             self.kept[part.at] = part
@@ -144,7 +143,7 @@ class StatementSelection:
             self._speakers.add(part.memory)
 
     def fit(self, statement: Statement, chars_max: int) -> Statement | None:
-        """Return the statement, or a copy cut after the last clause that fits; else None."""
+        """Return the statement, or a copy cut after a clause to fit; None if no clause fits."""
         chars = self.count_chars(statement)
         if chars <= chars_max:
             return statement
@@ -159,7 +158,7 @@ class StatementSelection:
         return [self.kept[at] for at in sorted(self.kept)]
 
     def _list_needed(self, statement: Statement) -> list[Statement]:
-        """Return the needed statements that are not selected yet, then the statement itself."""
+        """Return the unselected statements that a statement needs, then the statement itself."""
         chain = [statement]
         needs = statement.needs
         while needs is not None and needs not in self.kept:
@@ -201,10 +200,10 @@ class Extract:
 def extract(
     memories: Sequence[MemoryRecord], *, ratio: float, zone: tzinfo = UTC
 ) -> Extract:
-    """Return the most informative sentences of memories, and index terms for what they leave out.
+    """Return the most informative sentences of memories, and index terms for the other sentences.
 
-    The sentences have about `ratio` of the characters of all memories, within limits, and never
-    more than the memories. `zone` is the time zone in which dates such as "yesterday" are resolved.
+    The selected sentences have about `ratio` of the characters of all memories, within limits.
+    `zone` is the time zone in which dates such as "yesterday" are resolved.
     """
     size = sum(len(memory.content) for memory in memories)
     room = min(size, max(int(size * ratio), CHARS_MIN), CHARS_MAX)
@@ -302,8 +301,8 @@ def _cut_beginning(statement: Statement, chars_max: int) -> Statement:
 def _render_lines(kept: Iterable[Statement]) -> list[str]:
     """Return statements as lines, each after the speaker's name if known.
 
-    Statements of one memory share a line while it is short, and so does a statement with the one it
-    needs.
+    Statements of one memory share a line while it is short. A statement always shares the line of
+    the preceding statement that it needs.
     """
     lines: list[str] = []
     previous: Statement | None = None
@@ -348,10 +347,10 @@ def compose_episode(
     extract: Extract,
     zone: tzinfo = UTC,
 ) -> ComposedEpisode:
-    """Return a model's lines as a text, with index terms for the words that they lack.
+    """Return the episode of a model's lines, with index terms for words missing from the lines.
 
-    Each word of the rule-based `extract` that the lines lack becomes a term; then other words fill
-    the room for terms. `zone` is that of the memories.
+    The missing words of the rule-based `extract` come first, then other words of the memories, up
+    to the limit for terms. Relative dates are resolved in `zone`.
     """
     known = _read_vocabulary(memories, zone)
     text = "\n".join(line for line in map(str.strip, lines) if line)
@@ -378,7 +377,7 @@ def compose_episode(
 
 
 def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
-    """Return the words of memories, relative dates resolved, with their worth: none for speakers' names."""
+    """Return the words of memories with their worth, relative dates resolved; speakers' names have none."""
     known = Vocabulary()
     roles: dict[str, None] = {}
     for memory in memories:
@@ -416,7 +415,7 @@ class ExtractiveSummarizer(Summarizer):
         self._zone = zone
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return a summary of the most informative sentences, with index terms for the others.
+        """Return a summary of the most informative sentences, with index terms for other sentences.
 
         Raises `SummarizerFailed` if the memories have no text.
         """

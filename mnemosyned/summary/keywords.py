@@ -145,7 +145,7 @@ class Vocabulary:
 def _rate_exact_value(
     words: Sequence[TextToken], place: int, value: float, *, labelled: bool
 ) -> float:
-    """Return the worth of the exact value at index `place` of a sentence's tokens."""
+    """Return the worth of the exact value at index `place`: at least `value`, more by label or unit."""
     label = _find_label(words, place) if labelled else None
     if label is not None:
         return SECRET if words[label].surface.lower() in SECRET_LABELS else LABELLED
@@ -196,8 +196,8 @@ def select_keywords(
 ) -> tuple[str, ...]:
     """Return the most valuable keywords whose stems are not in `covered`: values, then words.
 
-    Each is written as in its sentence, a value with label and unit, adjacent words as a phrase.
-    With line breaks between them all have at most `chars_max` characters.
+    Values keep their label and unit, and adjacent words form a phrase. All keywords together, one a
+    line, have at most `chars_max` characters.
     """
     if chars_max <= 0:
         return ()
@@ -266,7 +266,7 @@ def _says_little_alone(kind: TokenKind, span: Sequence[TextToken]) -> bool:
 def _find_word_candidates(
     known: Vocabulary, seen: AbstractSet[str], worth_min: float, *, chars_max: int
 ) -> list[_KeywordCandidate]:
-    """Return candidates for words worth `worth_min` with stems not in `seen`, within `chars_max` characters."""
+    """Return candidates for words not in `seen`, worth `worth_min` or more, of up to `chars_max` characters."""
     candidates: list[_KeywordCandidate] = []
     for root, (words, sentence, place) in known.first.items():
         value = known.worth[root]
@@ -317,7 +317,10 @@ def _extends_value(words: Sequence[TextToken], place: int) -> bool:
 
 
 def _is_informative(span: Sequence[TextToken], size: int) -> bool:
-    """Return True unless a keyword of `size` characters is too long, or a number of one or two."""
+    """Return True unless a keyword is too long, or a bare number; `size` is its length.
+
+    A bare number has one or two characters, without a label or unit.
+    """
     return size <= SURFACE_CHARS_MAX and (
         len(span) > 1 or span[0].kind is not _NUMBER or size > 2
     )
@@ -329,7 +332,7 @@ def _join_span(span: Sequence[TextToken]) -> str:
 
 
 def _join_adjacent_words(chosen: Iterable[_KeywordCandidate]) -> list[str]:
-    """Return candidates as texts, joining those that are adjacent in a sentence to a phrase."""
+    """Return candidates as texts, with words that are adjacent in a sentence joined into a phrase."""
     phrases: list[str] = []
     open_at: tuple[int, int] | None = None
     for _, sentence, place, span, _ in chosen:

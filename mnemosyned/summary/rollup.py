@@ -48,7 +48,7 @@ def format_date_label(level: Level, begins: datetime) -> str:
     """Return the date before a line of a week or month, such as "Mon 2 March: ".
 
     `level` is the period of the whole summary: a week has a line for each day, a month for each
-    week, which begins at `begins`. Empty for other periods.
+    week. The day or week of the line begins at `begins`. Empty for other levels.
     """
     first = in_zone(begins, UTC)
     month = MONTH_NAMES[first.month - 1]
@@ -89,7 +89,7 @@ def _split_speeches(
 
 
 def _read_first_lines(text: str, chars_max: int) -> list[str]:
-    """Return the first lines of a text that fit in `chars_max`, or a beginning of the first one."""
+    """Return the first lines of a text, up to `chars_max` characters; a longer first line is cut."""
     if len(text) <= chars_max:
         return text.splitlines()
     head = text[: chars_max + 1]
@@ -100,10 +100,10 @@ def _read_first_lines(text: str, chars_max: int) -> list[str]:
 
 
 def _find_speakers(texts: Iterable[str]) -> dict[str, bool]:
-    """Return the names that stand before a colon in at least two places of the texts.
+    """Return {speaker: whether it is a person} for names before a colon in the texts.
 
-    One place is enough for a known role, or before words in the first person. True stands for a
-    name with such words, which is a person's.
+    A name must occur twice, unless it is a known role or precedes words in the first person. The
+    latter makes it a person.
     """
     begun: Counter[str] = Counter()
     persons: set[str] = set()
@@ -292,7 +292,7 @@ class _RollupComposer:
         )
 
     def render_lines(self) -> tuple[str, ...]:
-        """Return a line for each person, and for each summary of a project or without one.
+        """Return a line for each person, and for each project or the rest of each summary.
 
         The lines of a project follow each other. Dates stand before the statements of a week or a
         month if it has several summaries.

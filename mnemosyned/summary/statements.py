@@ -52,7 +52,7 @@ _HAPPENING = _MARKS["beginnings"] | _MARKS["plans"]
 
 
 def _mark_word(chunk: str) -> int:
-    """Return the bits of the lists and forms to which a word, as written, belongs."""
+    """Return the word lists and forms, such as the past, of a word as written: a bit for each."""
     word = chunk.strip(_WORD_EDGE).lower()
     marks = sum(_MARKS[name] for name, words in _EVENT_WORDS.items() if word in words)
     is_past = word.endswith(_PAST_ENDINGS) and len(word) >= PAST_CHARS_MIN
@@ -75,9 +75,9 @@ def rate_event(
 ) -> float:
     """Return a factor for a sentence's worth: above 1 for an event, below 1 for anything else.
 
-    A feeling, advice, a compliment, a question, or a sentence that begins with a pronoun is no event.
-    A decision or rule (`is_ruling`) has at least 1, unless it encourages or praises. Pronouns count for
-    nothing if the sentence before is shown, too (`is_introduced`).
+    Feelings, advice, compliments, questions and first pronouns lower the factor. A decision or rule
+    (`is_ruling`) has at least 1, unless it encourages or praises. Pronouns are ignored if the
+    preceding sentence is shown too (`is_introduced`).
     """
     sentence = sentence.replace("’", "'")
     marks = [_WORD_MARKS[word] for word in sentence.split()]
@@ -109,7 +109,10 @@ def rate_event(
 
 
 def _find_happening(sentence: str, marks: list[int], union: int) -> dict[str, float]:
-    """Return the features of a sentence for a deed, its subject and time, and for feelings."""
+    """Return {feature: value}: whether a sentence has a deed, subject, time or feeling.
+
+    `marks` are the bits of its words, and `union` all of them together.
+    """
     is_own = bool(reduce(or_, marks[:SUBJECT_WORDS]) & _MARKS["self"])
     is_done = bool(union & _DONE) or _reports_foreign_deed(sentence, union)
     is_timed = bool(union & _MARKS["times"]) or _matches(
@@ -135,12 +138,12 @@ def _find_happening(sentence: str, marks: list[int], union: int) -> dict[str, fl
 
 
 def _matches(pattern: str, sentence: str, union: int, hint: str) -> bool:
-    """Return True if a sentence has a word of the list `hint`, and then matches a pattern."""
+    """Return True if a sentence has a word of the list `hint` and matches the pattern named `pattern`."""
     return bool(union & _MARKS[hint] and _EVENT_PATTERNS[pattern].search(sentence))
 
 
 def _reports_foreign_deed(sentence: str, union: int) -> bool:
-    """Return True if a sentence has a perfect of another language, or a past without spaces."""
+    """Return True if a sentence has a perfect or past tense of a language other than English."""
     if union & _MARKS["have"] and any(
         map(_EVENT_PATTERNS["participle"].fullmatch, sentence.lower().split())
     ):
@@ -185,7 +188,7 @@ def leans_back(sentence: str) -> bool:
 
 
 def remove_opener(sentence: str) -> str:
-    """Return a sentence without interjections and connectives before it, capitalized.
+    """Return a sentence without the interjections and connectives at its start, capitalized.
 
     "Well, but the invoice is paid." becomes "The invoice is paid.".
     """
@@ -200,7 +203,7 @@ def remove_opener(sentence: str) -> str:
 
 
 def _remove_first_word(sentence: str) -> str:
-    """Return a sentence without one interjection, connective or called name before it."""
+    """Return a sentence without an interjection, connective or called name at its start, if any."""
     head, _, rest = sentence.partition(" ")
     if head in _WORDS["calls"] and (called := _PATTERNS["call"].match(sentence)):
         rest = sentence[called.end() :]

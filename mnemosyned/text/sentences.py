@@ -67,7 +67,7 @@ _BREAK = re.compile(r"[;,、，；]\s*|\s+|(?<=[}\])])")
 
 
 def contains_statement(text: str, statement: str) -> bool:
-    """Tell whether a text has the words of a statement, in any case and with any end of sentence."""
+    """Return True if a text has the words of a statement, in any case and with any end of sentence."""
     words = statement.rstrip(SPACED_ENDS + UNSPACED_ENDS)
     return words.casefold() in text.casefold()
 
@@ -113,7 +113,7 @@ def _split_line(line: str) -> list[str]:
 
 
 def _is_abbreviation(line: str, start: int, stop: int, end: int) -> bool:
-    """Tell whether the full stop at `stop` is that of an abbreviation, a list number or a date."""
+    """Return True if the full stop at `stop` is that of an abbreviation, a list number or a date."""
     before = line[max(start, stop - ABBREVIATION_CHARS_MAX) : stop]
     word = before.rpartition(" ")[2]
     if word.lower() in _SHORT_MONTHS:  # "22. Nov. um neun", "Nov. 22"

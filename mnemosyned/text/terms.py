@@ -301,19 +301,19 @@ _VAGUE = _STOP_WORDS_FOLDED | COMMON_WORDS
 
 
 def is_stop_word(word: str) -> bool:
-    """Tell whether a folded word (lower case, no accents) is a stop word of any language."""
+    """Return True if a folded word (lower case, no accents) is a stop word of any language."""
     return word in _STOP_WORDS_FOLDED
 
 
 def is_code(word: str) -> bool:
-    """Tell whether a word is exact as it is written: `QX-48213`, `test_merge_twice`, `v1.2`."""
+    """Return True if a word is exact as it is written: `QX-48213`, `test_merge_twice`, `v1.2`."""
     if word.isalpha() or len(word) < CODE_CHARS_MIN:
         return False
     return _CODE.search(word) is not None
 
 
 def is_vague(word: str) -> bool:
-    """Tell whether a folded word (lower case, no accents), or its stem, is too common to identify a memory."""
+    """Return True if a folded word (lower case, no accents), or its stem, is too common for a search."""
     return not _VAGUE.isdisjoint((word, stem(word)))
 
 
@@ -393,7 +393,7 @@ class Terms:
         return (word, *kin, *accent_variants(word))
 
     def __bool__(self) -> bool:
-        """Tell whether there is any term to search for."""
+        """Return True if there is any term to search for."""
         return bool(self.words or self.grams)
 
 
@@ -547,7 +547,7 @@ def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], 
 
 
 def _may_be_joined(parts: Iterable[str]) -> bool:
-    """Tell whether the parts are of letters only and, joined, of the length of a compound."""
+    """Return True if the parts are of letters only and, joined, of the length of a compound."""
     lengths = [len(part) if part.isalpha() else 0 for part in parts]
     return (
         min(lengths) >= PART_CHARS_MIN
@@ -556,7 +556,7 @@ def _may_be_joined(parts: Iterable[str]) -> bool:
 
 
 def _may_be_compound_part(word: str) -> bool:
-    """Tell whether a word may be part of a compound: `on` may, `of` may not."""
+    """Return True if a word may be part of a compound: `on` may, `of` may not."""
     lower = word.lower()
     return lower in _PARTICLES or lower not in FUNCTION_WORDS
 

@@ -173,7 +173,7 @@ _OPENING_FACTORS = dict.fromkeys(_WORDS["references"], ECHO) | dict.fromkeys(
 
 
 def _contains_ruling(words: Sequence[TextToken]) -> bool:
-    """Tell whether an order opens a clause of the sentence, or two words form a ruling."""
+    """Return True if an order opens a clause of the sentence, or two words form a ruling."""
     previous = ""
     opens_clause = True
     for index, word in enumerate(words):

@@ -80,7 +80,7 @@ def parse_meaning(text: str) -> InstructionMeaning:
 
 
 def is_same_subject(new: frozenset[str], old: frozenset[str]) -> bool:
-    """Tell whether two sets of subject words have most of their words in common."""
+    """Return True if two sets of subject words have most of their words in common."""
     shared = len(new & old)
     return shared > 0 and shared >= SUBJECT_OVERLAP_MIN * len(new | old)
 
@@ -251,7 +251,7 @@ def _make_wording_key(learning: Learning) -> Hashable:
 
 
 def is_contradiction(new: Learning, old: Learning) -> bool:
-    """Tell whether two learnings exclude each other, in either order.
+    """Return True if two learnings exclude each other, in either order.
 
     Two names always do, and a lesson never excludes a learning of another kind. Other learnings do
     if one negates the other on the same subject, if they reverse a preference, or if they differ in
@@ -279,7 +279,7 @@ def is_contradiction(new: Learning, old: Learning) -> bool:
 
 
 def is_repetition(new: Learning, old: Learning) -> bool:
-    """Tell whether two learnings have the same meaning and almost the same words, in any order.
+    """Return True if two learnings have the same meaning and almost the same words, in any order.
 
     The meanings must agree in negation and in `choices`, and the new learning must not prefer what
     the old one rejects. Then the words of one learning must include all words of the other, and
@@ -311,7 +311,7 @@ def is_repetition(new: Learning, old: Learning) -> bool:
 
 
 def _has_other_limit(ours: InstructionMeaning, theirs: InstructionMeaning) -> bool:
-    """Tell whether two meanings differ only in a number: "under 100 KB", "under 200 KB"."""
+    """Return True if two meanings differ only in a number: "under 100 KB", "under 200 KB"."""
     if ours.negative != theirs.negative or ours.subject == theirs.subject:
         return False
     if len(ours.numbers) != 1 or len(theirs.numbers) != 1:
@@ -323,7 +323,7 @@ def _has_other_limit(ours: InstructionMeaning, theirs: InstructionMeaning) -> bo
 def _has_most_words_in_common(
     subject: frozenset[str], other_subject: frozenset[str]
 ) -> bool:
-    """Tell whether two subjects have most words of the longer subject in common."""
+    """Return True if two subjects have most words of the longer subject in common."""
     shared = len(subject & other_subject)
     longer = max(len(subject), len(other_subject))
     return shared > 0 and shared >= SUBJECT_OVERLAP_MIN * longer
@@ -332,7 +332,7 @@ def _has_most_words_in_common(
 def _is_other_choice(
     ours: InstructionMeaning, theirs: InstructionMeaning, group: int
 ) -> bool:
-    """Tell whether two instructions on one subject choose differently in a group; "not" reverses a choice."""
+    """Return True if two instructions on one subject choose differently in a group; "not" reverses a choice."""
     agree = ours.choices[group] == theirs.choices[group]
     if agree != (ours.negative != theirs.negative):
         return False

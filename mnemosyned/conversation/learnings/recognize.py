@@ -240,7 +240,7 @@ def find_statements(
 
 
 def _is_preference_alone(message: str) -> bool:
-    """Tell whether a message of one sentence is a preference: "I feel uneasy on boats."."""
+    """Return True if a message of one sentence is a preference: "I feel uneasy on boats."."""
     if len(message) > CLAUSE_CHARS_MAX or message.endswith(_QUESTION_ENDS):
         return False
     return any(
@@ -415,7 +415,7 @@ class _Hints(NamedTuple):
 
 
 def may_match_rule(text: str) -> bool:
-    """Tell whether any rule could match in a text; for most texts this takes 8 µs."""
+    """Return True if any rule could match in a text; for most texts this takes 8 µs."""
     low = _normalize_letters(text)
     if len(low) <= CLAUSE_CHARS_MAX and low.lstrip().startswith(ALONE_BEGINNINGS):
         return True

@@ -180,7 +180,7 @@ class _MessageTerms:
         self._fields = find_fields(text) - ALWAYS
 
     def concerns(self, learning: Learning, shared: int) -> bool:
-        """Tell whether a learning matters to the message, or to every message.
+        """Return True if a learning matters to the message, or to every message.
 
         `shared` is the worth of their common words and fields. A preference must share
         some. An instruction or a lesson matters unless its fields differ from the message's:

@@ -74,7 +74,7 @@ class BearingRater:
         clear_on_forget(self)
 
     def cache_clear(self) -> None:
-        """Remove all texts and sentences: those of forgotten memories may be among them."""
+        """Empty the cache of texts and sentences, which may hold forgotten memories."""
         with self._lock:
             self._profiles.clear()
             self._sentences.clear()
@@ -84,8 +84,8 @@ class BearingRater:
     ) -> Sequence[float]:
         """Return the probability that a request needs each text.
 
-        At most `new_max` texts are embedded; that of a text without a vector is 0. The result is
-        empty while the encoder is being prepared, and if it fails, which is logged.
+        At most `new_max` texts are embedded; a text without a vector has probability 0. The result
+        is empty while the encoder is being prepared, and if it fails, which is logged.
         """
         if not self._embedder.is_prepared:
             return ()
@@ -124,7 +124,7 @@ class BearingRater:
         ]
 
     def rate_changes(self, sentences: Sequence[str]) -> Sequence[float]:
-        """Return, for one or more sentences, the log odds that each reports a change.
+        """Return the log odds that each sentence reports a change; `sentences` must not be empty.
 
         Raises `EmbedderFailed` and `ModelUnavailable`.
         """
@@ -135,7 +135,7 @@ class BearingRater:
     def compare(
         self, newer: str, olders: Sequence[str]
     ) -> Sequence[tuple[float, float]]:
-        """Return the cosine of a sentence to each older one, and the log odds that it ends that one.
+        """Return, for each older sentence, its cosine to `newer` and the log odds that `newer` ends it.
 
         Raises `EmbedderFailed` and `ModelUnavailable`.
         """
@@ -145,7 +145,7 @@ class BearingRater:
         return list(zip((old @ new[0]).tolist(), odds, strict=True))
 
     def _embed_sentences(self, sentences: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
-        """Return a row for each sentence, taken from the cache of the last sentences where possible."""
+        """Return a matrix with the vector of each sentence as a row; recent sentences are cached."""
         with self._lock:
             new = [
                 each for each in dict.fromkeys(sentences) if each not in self._sentences
@@ -161,7 +161,7 @@ class BearingRater:
         return load_numpy().array(vectors, "f4")
 
     def rate_prompt(self, prompt: str) -> float | None:
-        """Return the log odds that a prompt asks for what was said before.
+        """Return the log odds that a prompt asks about an earlier conversation.
 
         None while the encoder is being prepared, and if it fails, which is logged.
         """
@@ -177,7 +177,7 @@ class BearingRater:
     def rate_statements(
         self, texts: Mapping[str, str], read_vectors: ReadVectors
     ) -> dict[str, float]:
-        """Return, by id, the log odds that memories with a vector state what later sessions need."""
+        """Return {id: log odds that the text is useful in later sessions} of memories with a vector."""
         keys = {id: (id, hash(text[:WORDS_CHARS_MAX])) for id, text in texts.items()}
         with self._lock:
             known = {
@@ -196,7 +196,7 @@ class BearingRater:
         return known | found
 
     def load_examples(self) -> None:
-        """Embed the examples if not done yet: a prompt would wait a tenth of a second.
+        """Embed the examples of topics in advance, so that no prompt has to wait.
 
         A failure of the encoder is logged.
         """
@@ -213,9 +213,9 @@ class BearingRater:
             self._examples = unpack(self._embedder.embed(every))
 
     def _make_profiles(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
-        """Return a row for each text: the standing of each topic, and the vector.
+        """Return a row for each text: a score for each topic, then the text's vector.
 
-        The standing of a topic is its likeness in standard deviations above the average topic's.
+        The score is a topic's similarity in standard deviations above the average of all topics.
         Raises `EmbedderFailed` and `ModelUnavailable`.
         """
         np = load_numpy()
@@ -238,9 +238,9 @@ class BearingRater:
 
 
 def rate_endings(new: Any, old: Any) -> list[float]:  # noqa: ANN401 numpy is loaded late
-    """Return the log odds that the text of a vector ends that of each row of `old`.
+    """Return the log odds that the text of the vector `new` ends the text of each row of `old`.
 
-    The probe has weights for both vectors, their products and their differences.
+    Both vectors, their products and their differences are weighed.
     """
     np = load_numpy()
     weights, constant = _read_probe("ending")
@@ -252,9 +252,9 @@ def rate_endings(new: Any, old: Any) -> list[float]:  # noqa: ANN401 numpy is lo
 
 
 def find_word_pairs(text: str) -> set[str]:
-    """Return the words at the beginning of a text, and the pairs of neighbors.
+    """Return the words at the beginning of a text, and the pairs of adjacent words.
 
-    `^` comes before the first, and `?` or `.` after the last.
+    The first word is paired with `^`, and the last with `?` or `.`.
     """
     words = _WORD.findall(text[:WORDS_CHARS_MAX].lower().replace("’", "'"))
     words.append("?" if "?" in text else ".")
@@ -270,7 +270,7 @@ def _read_probe(name: str) -> tuple[Any, float]:
 
 
 def _apply_network(name: str, vectors: Any, texts: Sequence[str]) -> list[float]:  # noqa: ANN401 as above
-    """Return the logarithms of the odds that a probe gives to each row of a matrix, and to its text."""
+    """Return the log odds that the probe `name` gives each text and its vector, a row of `vectors`."""
     matrix, bias, out, words = _read_network(name)
     layer = vectors @ matrix + bias
     layer[:, :-1].clip(min=0, out=layer[:, :-1])  # the last column is linear
@@ -283,7 +283,7 @@ def _apply_network(name: str, vectors: Any, texts: Sequence[str]) -> list[float]
 
 @cache
 def _read_network(name: str) -> tuple[Any, Any, Any, Mapping[str, int]]:
-    """Return the matrix, the bias and the weights of the layer of a probe, and its weights of words."""
+    """Return the parameters of a probe: matrix, bias and output weights of its layer, and word weights."""
     with load_numpy().load(Path(__file__).with_name(f"{name}.npz")) as file:
         scales, bias, out = file["columns"]
         words = file["words"].tobytes().decode().split("\n")
@@ -292,7 +292,10 @@ def _read_network(name: str) -> tuple[Any, Any, Any, Mapping[str, int]]:
 
 
 def _rate(asked: Any, profile: Any, need: float, topics: int) -> float:  # noqa: ANN401 as above
-    """Return the probability that a request needs a text, by their profiles over so many topics."""
+    """Return the probability that a request needs a text, from their profiles.
+
+    A profile has scores for `topics` topics, then the vector. `need` adds to the log odds.
+    """
     nearest = float(asked[:topics].clip(max=profile[:topics]).max())
     cosine = float(asked[topics:] @ profile[topics:])
     evidence = (

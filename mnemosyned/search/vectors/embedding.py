@@ -93,7 +93,7 @@ class QuestionVector:
         self._answered.set()
 
     def vector(self) -> bytes | None:
-        """Return the question's vector, once there; None without one, or after the deadline."""
+        """Wait for the question's vector and return it; None if there is none by the deadline."""
         self._answered.wait(max(0.0, self.until - time.monotonic()))
         return self._vector
 
@@ -166,7 +166,7 @@ class EmbeddingThread(ABC):
         """Log and count a memory that the model refused."""
 
     def _run(self) -> None:
-        """Call `_work` until the thread is to stop, again a pause after each error."""
+        """Call `_work` until the thread is to stop; after an error, pause and call it again."""
         while not self._closing.is_set():
             reason = ""
             pause_s = RETRY_S
@@ -191,7 +191,10 @@ class EmbeddingThread(ABC):
     def _embed_rows(
         self, rows: Sequence[EmbeddingInput]
     ) -> list[tuple[EmbeddingInput, bytes]]:
-        """Return memories with vectors, without refused ones; answer questions. Raises `ModelUnavailable`."""
+        """Return memories with their vectors, without refused ones; meanwhile answer questions.
+
+        Raises `ModelUnavailable`.
+        """
         made: list[tuple[EmbeddingInput, bytes]] = []
         for batch in embedding_batches(rows):
             if self._closing.is_set():
@@ -258,10 +261,9 @@ class CommonVectors(MemoryVectors, ABC):
     ) -> tuple[SearchCandidates, str]:
         """Return the candidates with similarities to the question's vector, and an empty note.
 
-        The nearest memories with at least the least similarity become candidates, even without a
-        common word. If the question has no vector in time, or the comparison takes too long, return
-        the candidates unchanged with a note of the reason; without one if there are candidates while
-        the model loads, or no vectors so far.
+        Memories that are similar enough become candidates too. If the question has no vector in time,
+        or the comparison takes too long, return unchanged candidates and a note of the reason. The
+        note is empty if there are no vectors so far, or candidates while the model loads.
         """
         state = self.state
         vector = question.vector() if question else None
@@ -303,7 +305,7 @@ class CommonVectors(MemoryVectors, ABC):
         return replace(candidates, memories=memories, nearness=nearness), ""
 
     def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
-        """Return the cosine of a text to each memory with a vector, by id; none without its own in time."""
+        """Return {memory id: cosine to a text} of memories with a vector; empty if the model is too slow."""
         if (asked := self._begin_search(text)) is None:
             return {}
         search, vector = asked
@@ -315,7 +317,7 @@ class CommonVectors(MemoryVectors, ABC):
         return {id: cosines[seq] for id, seq in positions.items() if seq in cosines}
 
     def nearest_of(self, text: str, positions: Sequence[int], count: int) -> list[int]:
-        """Return the `count` row numbers most like a text, in no order; none without its vector in time."""
+        """Return the `count` row numbers most similar to a text, unsorted; empty if the model is too slow."""
         if (asked := self._begin_search(text)) is None:
             return []
         search, vector = asked
@@ -325,7 +327,7 @@ class CommonVectors(MemoryVectors, ABC):
             return []
 
     def _begin_search(self, text: str) -> tuple[VectorSearch, bytes] | None:
-        """Return the search of vectors, and a text's vector to search with; None if it takes too long."""
+        """Return an object that searches vectors, and a text's vector; None if the model is too slow."""
         question = self.ask(text)
         vector = question.vector() if question else None
         search = self._search() if vector is not None else None
@@ -340,17 +342,17 @@ class CommonVectors(MemoryVectors, ABC):
         return {id: vectors[seq] for id, seq in positions.items() if seq in vectors}
 
     def compare(self, ids: Sequence[str]) -> MemoryComparison:
-        """Return the comparison of these memories; those without a vector are left out."""
+        """Return an object that compares the vectors of these memories; memories without one are left out."""
         return self._compare(self.vectors_of(ids))
 
     def compare_at(self, positions: Sequence[int]) -> MemoryComparison:
-        """Return the comparison of the memories at these row numbers; there, a row number is an id."""
+        """Return an object that compares the memories at these row numbers, which are its ids."""
         model = self._model_number()
         vectors = self._store.vectors_of(model, positions) if model else {}
         return self._compare({str(seq): vector for seq, vector in vectors.items()})
 
     def _compare(self, known: Mapping[str, bytes]) -> MemoryComparison:
-        """Return the comparison of memories with these vectors."""
+        """Return an object that compares memories by these vectors."""
         rows = unpack(list(known.values())) if known else None
         places = {id: place for place, id in enumerate(known)}
 
@@ -361,7 +363,7 @@ class CommonVectors(MemoryVectors, ABC):
             return dict(zip(known, dot_products(rows, known[id]).tolist(), strict=True))
 
         def rate_ending(newer: str, older: str) -> float | None:
-            """Return the log odds by vectors that a memory ends an older one."""
+            """Return the log odds that a memory ends an older one; None if one has no vector."""
             if rows is None or newer not in known or older not in known:
                 return None
             return rate_endings(rows[places[newer]], rows[None, places[older]])[0]

@@ -91,7 +91,10 @@ class VectorCodes:
     def likely_nearest(
         self, question: bytes, count: int, *, among: Sequence[int] | None = None
     ) -> list[int]:
-        """Return about `count` positions, of `among` if given, with codes most like a vector, in no order."""
+        """Return up to `count` positions whose codes are most like the vector `question`, unsorted.
+
+        Only positions in `among` are searched, if given.
+        """
         np = self._np
         with self._lock:
             if self._codes is None:
@@ -205,7 +208,7 @@ class VectorIndex(VectorCodes, VectorSearch):
         return super().put(vectors)
 
     def drop_vectors(self) -> None:
-        """Read the vectors from now on: those held may have been changed or deleted, or are too many."""
+        """Drop the vectors in memory, and from now on read vectors from the storage."""
         with self._lock:
             self._kept_max, self.kept = 0, {}
 
@@ -228,7 +231,7 @@ class VectorIndex(VectorCodes, VectorSearch):
     def nearest_of(
         self, question: bytes, positions: Sequence[int], count: int
     ) -> list[int]:
-        """Return the `count` of these positions whose codes are most like the question's, in no order."""
+        """Return the `count` of these positions whose codes are most like the question's, unsorted."""
         return self.likely_nearest(question, count, among=positions)
 
     def nearest_and_cosines(

@@ -234,7 +234,10 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         self._look_at = time.monotonic() + LOOK_S
 
     def _drop_reworded(self) -> list[tuple[int, int]]:
-        """Delete the vectors of edited memories; return the spans to embed again, without their ends."""
+        """Delete the vectors of edited memories; return the spans of row numbers to embed again.
+
+        A span excludes its ends.
+        """
         positions = list(self._reworded)
         if positions:
             self._store.drop_vectors(positions)
@@ -245,8 +248,8 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
     def _newest_position(self, top: int, *, gather: bool) -> int:
         """Return the row number of the newest memory, 0 if there is none.
 
-        With `gather`, if that is beyond `top`, pause first for `GATHER_S` seconds: further memories
-        that arrive share the commit, and questions are answered.
+        With `gather`, if it is beyond `top`, pause first for `GATHER_S` seconds to let more memories
+        arrive, and answer questions meanwhile.
         """
         newest = self._store.newest_position()
         if not gather or not newest > top > 0:
@@ -270,7 +273,10 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         return VectorIndex(read=lambda seqs: self._store.vectors_of(model, seqs))
 
     def _load_older(self, index: VectorIndex | StorageIndex, *, before: int) -> int:
-        """Load stored vectors below row `before` into the index; return the lowest row, 0 for none left."""
+        """Load a page of stored vectors below row `before` into the index; return its lowest row.
+
+        Return 0 if none are left, or if the index is full.
+        """
         if isinstance(index, StorageIndex):
             return 0  # the storage searches, and has counted them
         vectors = self._store.vectors(self._model, before=before, limit=LOADED_AT_ONCE)
@@ -297,7 +303,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
     def _embed_next(
         self, index: VectorIndex | StorageIndex, spans: list[tuple[int, int]]
     ) -> None:
-        """Embed the newest memories of the last span of row numbers, and shorten or remove that span."""
+        """Embed the newest memories of the last of `spans`, and shorten or remove that span."""
         after, before = spans.pop()
         rows = self._store.without_vector(
             self._model, after=after, before=before, limit=BATCH
@@ -326,7 +332,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
 
 
 def _merge_spans(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the spans of row numbers, merged into one if more than `SPANS_MAX` wait."""
+    """Return the spans of row numbers, merged into a single span if more than `SPANS_MAX`."""
     if len(spans) <= SPANS_MAX:
         return spans
     return [(min(first for first, _ in spans), max(last for _, last in spans))]

@@ -62,7 +62,7 @@ class OwnerTurns:
         self._ready: OrderedDict[int, None] = OrderedDict()
 
     def ask(self, owner: int, question: embedding.QuestionVector) -> bool:
-        """Queue an owner's question; return False if the owner's queue or the whole is full."""
+        """Queue an owner's question; return False if the queue of the owner, or of all owners, is full."""
         with self._lock:
             own = self._questions.get(owner, ())
             if self._asked >= QUESTIONS_MAX or len(own) >= OWN_QUESTIONS_MAX:
@@ -218,7 +218,7 @@ class SharedVectors(embedding.EmbeddingThread):
         return question
 
     def index_of(self, owner: int, store: PostgresVectors) -> VectorIndex | None:
-        """Return an owner's codes with all that was added since; if there are none, have them loaded."""
+        """Return an owner's index, with new vectors added; None if not in memory: then queue its loading."""
         with self._changing:
             known = self._indexes.get(owner)
             if known is None:
@@ -246,7 +246,7 @@ class SharedVectors(embedding.EmbeddingThread):
         return known.codes
 
     def drop_vectors(self, owner: int) -> None:
-        """Read an owner's vectors for each question from now on, until its codes are loaded again."""
+        """Drop an owner's vectors from memory; read them for each question until its codes are reloaded."""
         with self._changing:
             if known := self._indexes.get(owner):
                 known.codes.drop_vectors()

@@ -24,9 +24,8 @@ THREADS = "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"
 def load_numpy() -> ModuleType:
     """Return numpy, imported at the first call: only a process that embeds loads numpy.
 
-    Its matrix products then use one thread, unless a variable says otherwise or this process loaded
-    numpy before: more of them keep spinning after each short product, which took a question of 10 ms
-    four times the processor.
+    Matrix products then use one thread, unless an environment variable says otherwise or numpy was
+    loaded before. More threads keep spinning after short products and took four times the processor.
     """
     if "numpy" in sys.modules or any(name in os.environ for name in THREADS):
         import numpy  # noqa: PLC0415, ICN001

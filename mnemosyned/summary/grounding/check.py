@@ -91,7 +91,7 @@ class GroundingSources:
 
     @cached_property
     def calendar(self) -> values.SourceDates:
-        """The dates that the memories mention, absolute or relative, and the days they are of."""
+        """The days on which the memories were made, and the absolute and relative dates in their texts."""
         found = values.SourceDates()
         for memory in self.memories:
             found.add(memory.content, in_zone(memory.created_at, self._zone))
@@ -131,7 +131,7 @@ class GroundingSources:
         return f"{self.text}\n{' '.join(self.roles)}".casefold()
 
     def has_value(self, value: str) -> bool:
-        """Return True if a value occurs in the memories, in either case, but not within a word."""
+        """Return True if a value occurs in the memories, but not within a word; letter case is ignored."""
         text, wanted = self.folded_text, value.casefold()
         start = text.find(wanted)
         while start >= 0:
@@ -260,9 +260,9 @@ def _repeats_words_in_row(words: Sequence[str], size: int) -> bool:
 
 
 def _is_composed(value: str, known: GroundingSources) -> bool:
-    """Return True if a compound such as `5-year-old` is made of numbers and words of the sources.
+    """Return True if the sources contain the numbers and words of a compound such as `5G-ready`.
 
-    The words of a plain compound with hyphens need not be in the sources.
+    The numbers are enough for a plain compound with hyphens, such as `5-year-old`.
     """
     figures = {digits.lstrip("0") or "0" for digits in re.findall(r"\d+", value)}
     if not figures <= known.numbers:
@@ -296,8 +296,8 @@ def select_grounded_sentences(
 ) -> str:
     """Return an answer without the sentences that are faulty or that the sources do not confirm.
 
-    `judge` returns the problems of a sentence. A repeated sentence ends the text. Empty if no
-    sentence is left, or if none was left out.
+    `judge` returns the problems of a sentence. The text ends before the first repeated sentence.
+    Return an empty text if all or none of the sentences are left out.
     """
     seen: set[str] = set()
     kept: list[str] = []
@@ -317,10 +317,10 @@ def select_grounded_sentences(
 
 
 def is_confirmed(sentence: str, sources: Sequence[MemoryRecord]) -> bool:
-    """Return True if the speakers that a sentence names said all its content words.
+    """Return True if the speakers named in a sentence, or else any speakers, said its content words.
 
-    Without a name any speaker counts. One of their sentences must have most of the words, and be
-    negated if and only if the sentence is.
+    One sentence of these speakers must have most of the words, and must be negated if and only if
+    `sentence` is negated.
     """
     roles = {memory.role for memory in sources}
     names = roles - {""}

@@ -113,7 +113,7 @@ def list_name_forms(text: str) -> Iterator[str]:
 
 
 def _list_word_forms(word: str) -> Iterator[str]:
-    """Yield a word in lower case and the stem, and for a compound the words and stems of its parts."""
+    """Yield a word in lower case and its stem, and for a compound also each part and its stem."""
     lower = word.casefold().replace(".", "").removesuffix("'s").rstrip("'")
     yield lower
     yield from _find_distinctive_stem(lower)

@@ -86,7 +86,7 @@ def _format_number(value: float) -> str:
 def list_clock_readings(
     written: str, half: re.Match[str] | None = None
 ) -> Iterator[str]:
-    """Yield a time of day as "14:30"; without am or pm twice, 12 hours apart."""
+    """Yield a time of day as "14:30"; without am or pm (`half`), also yield the time 12 hours later."""
     head, _, rest = written.partition(":")
     hour = int(head)
     if half and hour <= 12:
@@ -177,7 +177,7 @@ class SourceDates:
     def _has_reading(
         self, year: int | None, month: int | None, day: int | None
     ) -> bool:
-        """Return True if the sources mention a date; None as year, month or day is left open."""
+        """Return True if the sources mention a date whose year, month or day may be unknown (None)."""
         if year is None:
             return (month, day) in self.yearless
         near = year in self.near_years

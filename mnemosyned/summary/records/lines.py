@@ -96,7 +96,7 @@ def remove_hashes(text: str) -> str:
 
 
 def shorten(text: str, chars_max: int) -> str:
-    """Return a text on one line without hashes, cut after a word and with "…" above `chars_max`."""
+    """Return a text on one line, without hashes; a text above `chars_max` is cut after a word, with "…"."""
     clean = remove_hashes(text)
     if len(clean) <= chars_max:
         return clean
@@ -113,7 +113,7 @@ def enclose(before: str, text: str, after: str = "") -> str:
 
 
 def parse_moment(text: str) -> datetime | None:
-    """Return the time, with the zone if named, that a text spells in ISO or mail format; else None."""
+    """Return the time in a text in ISO or mail format, naive without a time zone; None for other texts."""
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         with suppress(ValueError, TypeError, IndexError, OverflowError):
             return read(text.strip())

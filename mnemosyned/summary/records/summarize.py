@@ -178,7 +178,10 @@ OTHER_LINES_MAX = 4
 
 
 def read_trace(content: str, _zone: tzinfo) -> list[RecordItem]:
-    """Return the error of a stack trace, with its deepest own frame, as an item; empty for any other text."""
+    """Return a stack trace as one item: the error, and the deepest frame outside libraries.
+
+    Empty for any other text.
+    """
     lines = split_nonblank_lines(content)[:TRACE_LINES_MAX]
     is_frame = _PATTERNS["frame"].match
     heads = [line.strip() for line in lines if _PATTERNS["error_head"].match(line)]
@@ -249,7 +252,7 @@ def read_commits(content: str, zone: tzinfo) -> list[RecordItem]:
 
 
 def _read_commit_line(line: str, *, is_first: bool) -> dict[str, str] | None:
-    """Return the parts of the commit that a line names, with `subject`; None for other lines."""
+    """Return the hash, `subject` and other parts of a line about a commit; None for other lines."""
     line = _PATTERNS["graph"].sub("", line)
     for form in (*_FORMS["commits"], *_FORMS["commit_commands"] * is_first):
         match = form.fullmatch(line)
@@ -259,7 +262,7 @@ def _read_commit_line(line: str, *, is_first: bool) -> dict[str, str] | None:
 
 
 def _looks_like_commit(parts: Mapping[str, str]) -> bool:
-    """Return True if a text is likely a hash, no word, and the subject no sentence of prose."""
+    """Return True if the `hash` is no ordinary word or number, and the `subject` no sentence of prose."""
     subject = parts["subject"]
     if _PATTERNS["word_or_number"].fullmatch(parts.get("hash", "a1")):
         return _PATTERNS["component"].fullmatch(subject) is not None
@@ -400,7 +403,7 @@ def _make_command_item(command: str, output: Sequence[str]) -> RecordItem:
 
 
 def _without_command(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines of output without the command `$ make test` that may be their first."""
+    """Return lines of output without a first line that is a command, such as `$ make test`."""
     return lines[1:] if len(lines) > 1 and lines[0].startswith("$ ") else lines
 
 
@@ -438,7 +441,7 @@ def read_json(content: str, zone: tzinfo) -> list[RecordItem]:
 
 
 def _parse_json(text: str) -> dict[str, Any] | list[Any] | None:
-    """Return the object or list in a JSON text, a list of the objects in lines of JSON, or else None."""
+    """Return the object or list in a JSON text, or a list of JSON lines; None for other texts."""
     if text.startswith("```"):
         text = text.removeprefix("```json").strip("`").strip()
     if text[:1] not in ("{", "[") or len(text) > JSON_CHARS_MAX:
@@ -477,7 +480,10 @@ def _make_object_item(
 def _list_values(
     value: Mapping[str, Any], zone: tzinfo | None = None, prefix: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """Yield the values of an object that can be shown, as pairs of label and text, without ids."""
+    """Yield the printable values of an object, except ids, as pairs of label and text.
+
+    A label begins with `prefix`. Nested objects are read too.
+    """
     for key, item in value.items():
         label = f"{prefix}{shorten(str(key), LABEL_CHARS_MAX)}"
         if isinstance(item, dict) and prefix.count(".") < DEPTH_MAX:
@@ -560,7 +566,7 @@ def _read_separated(lines: Sequence[str]) -> Grid | None:
 
 
 def _is_tabular(grid: Grid, lines: Sequence[str]) -> bool:
-    """Return True if rows of cells are a table, not prose whose lines have as many commas."""
+    """Return True if rows of cells are a table, not lines of prose with equally many commas."""
     cells = [cell for row in grid[:200] for cell in row]
     spaced = sum(cell.startswith(" ") for cell in cells)
     named = all(cell.strip() and not cell.strip()[0].isdigit() for cell in grid[0])
@@ -649,10 +655,9 @@ def _read_items(content: str, zone: tzinfo) -> Sequence[RecordItem]:
 
 
 def _write_lines(group: Sequence[Placed]) -> Iterator[RecordLine]:
-    """Yield lines about items of one kind, each about a few shapes.
+    """Yield lines about items of one kind, each about a few shapes: texts that differ only in values.
 
-    If there are too many lines, those of the rarest shapes are left out, and the last line counts
-    their items.
+    Beyond the maximum of lines, the rarest shapes are left out, and the last line counts their items.
     """
     kind = group[0][1].kind
     # Texts are of one shape if they are equal without their values.
@@ -671,7 +676,7 @@ def _write_lines(group: Sequence[Placed]) -> Iterator[RecordLine]:
 def _write_line(
     shapes: Sequence[Sequence[Placed]], hidden: Sequence[Placed]
 ) -> RecordLine:
-    """Return a line about items of one kind in lists by shape; `hidden` items are only counted."""
+    """Return a line about items of one kind, grouped by shape; `hidden` items are only counted."""
     pairs = [*chain.from_iterable(shapes), *hidden]
     items = [item for _, item in pairs]
     first, kind = items[0], items[0].kind

@@ -654,7 +654,7 @@ def extract_time_order(text: str) -> tuple[TimeOrder | None, str]:
 
 
 def asks_about_future(text: str) -> bool:
-    """Tell whether the verbs of a question are in the present or future, and none in the past.
+    """Return True if the verbs of a question are in the present or future, and none in the past.
 
     A weekday or date in such a question is the coming one.
     """

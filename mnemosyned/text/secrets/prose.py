@@ -340,7 +340,7 @@ def read_candidate(text: str, start: int) -> SecretCandidate | None:
 
 
 def may_be_password(value: str) -> bool:
-    """Tell whether a value may be a password: no blank, placeholder, address, date or code."""
+    """Return True if a value may be a password: no blank, placeholder, address, date or code."""
     blank = not value.strip("*•.xX-_")
     if blank or len(value) < PASSWORD_CHARS_MIN:
         return False
@@ -350,7 +350,7 @@ def may_be_password(value: str) -> bool:
 
 
 def looks_like_password(value: str, *, signs: str = SIGNS) -> bool:
-    """Tell whether a value mixes letters with digits or `signs`, as no word does."""
+    """Return True if a value mixes letters with digits or `signs`, as no word does."""
     inside = value.rstrip("!?")
     if not _LETTER.search(inside):
         return False
@@ -358,7 +358,7 @@ def looks_like_password(value: str, *, signs: str = SIGNS) -> bool:
 
 
 def looks_random(value: str, chars_min: int) -> bool:
-    """Tell whether a value of at least `chars_min` characters mixes letters and digits at random."""
+    """Return True if a value of at least `chars_min` characters mixes letters and digits at random."""
     if len(value) < chars_min:
         return False
     value = value[:JUDGED_CHARS]
@@ -447,7 +447,7 @@ def _read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate |
 def _is_password(
     text: str, value: SecretCandidate, link: ValueLink, *, short: bool
 ) -> bool:
-    """Tell whether a value after "password:" or "password is" is one; `short` demands more."""
+    """Return True if a value after "password:" or "password is" is one; `short` demands more."""
     words, quoted = value.text, value.quoted
     if not may_be_password(words.replace(" ", "") if quoted else words):
         return False
@@ -465,7 +465,7 @@ def _is_password(
 
 
 def _is_bare_password(text: str, value: SecretCandidate, link: ValueLink) -> bool:
-    """Tell whether a number or plain word is a password by its place: "password: sesame"."""
+    """Return True if a number or plain word is a password by its place: "password: sesame"."""
     words = value.text
     after_colon = link.sign == ":"
     following = text[value.stop : value.stop + 2]
