@@ -173,7 +173,7 @@ class _Download:
         self._etag = self._read_saved_etag()
 
     def fetch(self, pause_s: float) -> None:
-        """Make attempts, each resuming the last, with pauses from `pause_s` on. Raises `FetchFailed`."""
+        """Download the file, retrying after growing pauses from `pause_s` seconds. Raises `FetchFailed`."""
         stalled = 0
         for _ in range(ATTEMPTS_MAX):
             before = self._measure_part()
@@ -215,9 +215,10 @@ class _Download:
             raise ConnectionError("the connection broke off")
 
     def _accept_response(self, response: HTTPResponse, received: int) -> int | None:
-        """Check a response, and empty the file for a whole one; return the file's total size or None.
+        """Check a response's headers, and return the file's total size, or None if unknown.
 
-        Raises `FetchFailed` for a wrong size or too little free disk space.
+        Empty the file unless the response is the rest of it; save the URL and ETag. Raises
+        `FetchFailed` for a wrong size or too little free disk space.
         """
         length = response.headers.get("Content-Length", "")
         total = int(length) if length.isdigit() else None
@@ -250,7 +251,7 @@ class _Download:
         return total
 
     def _copy_body(self, response: HTTPResponse, total: int | None) -> None:
-        """Append a response's body to the file, with `progress`. Raises `FetchFailed` for another file."""
+        """Append a response's body to the file, reporting progress. Raises `FetchFailed` for a wrong file."""
         received = self._measure_part()
         while chunk := response.read(CHUNK_BYTES):
             begins_model = chunk.startswith(MAGIC)
@@ -273,7 +274,7 @@ class _Download:
         return os.fstat(self._file.fileno()).st_size
 
     def _read_saved_etag(self) -> str | None:
-        """Return the ETag saved with the file, None without; empty a file that was begun from another URL."""
+        """Return the ETag saved with the file, or None; empty a file that was begun from another URL."""
         try:
             note = json.loads(_make_metadata_path(self._part).read_text())
             if note["url"] == self._request.url:
@@ -385,7 +386,7 @@ class ModelStore:
     ) -> tuple[Path, str]:
         """Download a model by catalog name or URL, and return its path and SHA-256.
 
-        If its file exists, that is verified instead. `sha256` is the digest to expect; `progress`
+        An existing file is verified instead. `sha256` is the digest to expect; `progress`
         is called with the bytes received and the total or None; `pause_s` is the first pause before
         a retry. Raises `FetchFailed`, and `InvalidRequest` for an unknown name.
         """
@@ -406,7 +407,7 @@ class ModelStore:
             ) from error
 
     def find(self, name: str, *, in_part: bool = False) -> Path:
-        """Return the path of an installed model, or `in_part` of an incomplete one. Raises `InvalidRequest`."""
+        """Return a model's path if installed or, with `in_part`, half downloaded. Raises `InvalidRequest`."""
         if known := CATALOG.get(name):
             name = _extract_file_name(known.url)
         require_usable_path(name, field="name", suffix=".gguf.part")
@@ -421,7 +422,7 @@ class ModelStore:
         )
 
     def verify(self, path: Path, *, sha256: str | None = None) -> VerifyResult:
-        """Return size, digest and problems of a file, compared with `sha256` or the digest at its download."""
+        """Check a model's file against `sha256`, or the digest saved at its download; return the findings."""
         size = path.stat().st_size
         digest = compute_sha256(path)
         problems = []

@@ -68,15 +68,15 @@ class EncoderFile:
         self._table_bytes = self.arrays[TABLE].nbytes
 
     def release_table(self) -> None:
-        """Unmap the table's pages that were read; the next access maps them again.
+        """Give the table's pages back to the system, so that this process takes less memory.
 
-        They stay in the system's page cache and no longer count as memory of this process.
+        The next access maps them again, usually from the system's page cache.
         """
         self._map.madvise(mmap.MADV_DONTNEED, HEADER_BYTES, self._table_bytes)
 
 
 def open_encoder_file(path: Path) -> BinaryIO | None:
-    """Open an encoder file for reading; return None if there is none, or it is not whole."""
+    """Return an encoder file opened for reading; None if it is missing or incomplete."""
     try:
         file = path.open("rb")
     except OSError:
@@ -92,7 +92,7 @@ def open_encoder_file(path: Path) -> BinaryIO | None:
 
 
 def hash_prefix(prefix: int, character: str) -> int:
-    """Return the hash of a text, from the hash of all before its last character; 0 for no text."""
+    """Return the hash of a text from its last `character` and `prefix`, the hash of the rest (or 0)."""
     return ((prefix + ord(character)) * HASH_FACTOR) & HASH_MASK
 
 
@@ -100,7 +100,7 @@ def hash_prefix(prefix: int, character: str) -> int:
 
 
 def write_encoder_file(target: Path) -> None:
-    """Write the encoder file `target` unless it is there; remove those of other versions.
+    """Write the encoder file `target` unless it exists; remove encoder files of other versions.
 
     Other processes may do the same at the same time. Raises `OSError`, and `ModelUnavailable` if the
     package with the weights is not installed whole.
@@ -188,8 +188,8 @@ def _read_vocabulary() -> dict[str, Any]:
 def _pieces(model: bytes) -> Iterator[tuple[str, float]]:
     """Yield the word pieces of a SentencePiece model with their scores, in the order of their ids.
 
-    The model is a message of Protocol Buffers: field 1 repeats for each piece, which has its text in
-    field 1 and its score in field 2.
+    The model is a Protocol Buffers message. Its field 1 repeats, once for each piece: a message with the
+    text in field 1 and the score in field 2.
     """
     for field, value in _fields(model):
         if field == 1 and isinstance(value, bytes):
@@ -204,7 +204,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
     position = 0
 
     def varint() -> int:
-        """Read a number of variable length, and move on behind it."""
+        """Return the number of variable length at `position`, and move `position` behind it."""
         nonlocal position
         number = shift = 0
         while True:

@@ -100,7 +100,7 @@ def _split_endpoint(endpoint: str) -> tuple[SplitResult, int | None]:
 
 
 def _make_endpoint_error(problem: str) -> ConfigInvalid:
-    """Return the error for `llm.endpoint`, without its value, which may contain a key."""
+    """Return the error that `llm.endpoint` has a problem, without its value, which may contain a key."""
     return ConfigInvalid(
         f"llm.endpoint {problem}; write it like http://127.0.0.1:8080/v1",
         field="llm.endpoint",
@@ -233,7 +233,7 @@ class EndpointModel(TextModel):
             return _read_answer_text(answer, self.name)
 
     def close(self) -> None:
-        """End the running call, which raises `ModelUnavailable`; called from another thread."""
+        """End the call that runs in another thread; that call raises `ModelUnavailable`."""
         if call := self._current:
             call.abandon()
 
@@ -275,7 +275,7 @@ class _EndpointCall:
             self._abort()
 
     def _abort(self) -> None:
-        """End the present connection from another thread, and allow no further one."""
+        """End the call's connection from another thread, and prevent further ones."""
         with self._lock:
             self._aborted = True
             if self._socket:
@@ -316,7 +316,7 @@ class _EndpointCall:
         return connection
 
     def _hold_socket(self, held: socket.socket) -> socket.socket:
-        """Return a socket, kept for `_abort` to end. Raises `ConnectionAbortedError` after `_abort`."""
+        """Return a socket, noted for `_abort` to close. Raises `ConnectionAbortedError` after `_abort`."""
         with self._lock:
             self._socket = held
             if self._aborted:
@@ -488,9 +488,8 @@ _WORD_CHARS = 15
 def estimate_tokens(text: str) -> int:
     """Return an upper bound of a text's tokens in common vocabularies, without any vocabulary.
 
-    Letters count by threes (a word of English has 1.3 tokens), digits and signs one each, spaces
-    with the word they precede, and characters outside ASCII by their bytes, as a model spells
-    characters that its vocabulary lacks.
+    Three letters count as one token, a digit or sign as one, and a character outside ASCII as one for
+    each of its bytes, as models without it in their vocabulary spell it. Spaces count with the next word.
     """
     tokens = 0
     for piece in _PIECES.findall(text):

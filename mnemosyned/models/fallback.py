@@ -75,7 +75,7 @@ class CircuitBreaker:
         return ended
 
     def record_rejection(self, reason: str) -> bool:
-        """Count a rejected answer; open the breaker after too many in a row, and return whether."""
+        """Count a rejected answer; return True if these were too many in a row, and open the breaker."""
         self._rejected += 1
         if self._rejected < REJECTED_IN_A_ROW_MAX:  # the model does answer
             self.reason, self._opened, self._cool_down = "", None, COOL_DOWN
@@ -224,9 +224,9 @@ class FallbackSummarizer(Summarizer):
         reason: str = "",
         expected: int,
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield each group's key with the fallback's summary or error; each summary has the `reason`.
+        """Yield each group's key with the fallback's summary or error.
 
-        That says why no model was asked; by default, that a caller waits.
+        Each summary has the `reason` why no model was asked; by default, that a caller waits.
         """
         reason = reason or (STOPPING if self._stopping else WAITED_FOR)
         for key, outcome in self._fallback.summarize_each(groups, expected=expected):
@@ -236,7 +236,10 @@ class FallbackSummarizer(Summarizer):
                 yield key, self._add_reason(outcome, reason)
 
     def _find_reason_to_skip(self, spent_s: float) -> str:
-        """Return why the model must not be asked now, `spent_s` seconds into a cycle; empty if it may."""
+        """Return why the model must not be asked now, or an empty text if it may.
+
+        `spent_s` is the time that the cycle has already spent on the model.
+        """
         if self._stopping:
             return STOPPING
         if self._breaker.retry_at:
@@ -264,7 +267,7 @@ class FallbackSummarizer(Summarizer):
     def _record_failure(self, error: Exception) -> str:
         """Report the model's error to the circuit breaker; return the reason to use the fallback.
 
-        A limit of the owner is no failure of the model.
+        The breaker ignores `LimitReached`, as the owner's limit is no failure of the model.
         """
         why = errors.reason_of(error)
         if isinstance(error, errors.LimitReached):
@@ -286,7 +289,7 @@ class FallbackSummarizer(Summarizer):
         return self._breaker.reason
 
     def _add_reason(self, summary: Summary, reason: str) -> Summary:
-        """Count a summary by the fallback, and return it with the reason why no model made it."""
+        """Count a summary by the fallback, and return a copy with the reason why no model made it."""
         self._fallbacks += 1
         return replace(summary, fallback_reason=reason)
 

@@ -97,7 +97,7 @@ class LlamaModel(TextModel):
         return self._request_reply(Embed(list(texts))).vectors
 
     def close(self) -> None:
-        """End the child process; running and waiting calls fail, a later call starts a new one."""
+        """End the child process; running and waiting calls fail, later calls start a new process."""
         with self._state:
             child, self._child = self._child, None
             self._close_count += 1
@@ -110,8 +110,8 @@ class LlamaModel(TextModel):
     ) -> WorkerReply:
         """Send a request to the child process, once it is free, and return the reply.
 
-        The process is started if necessary; for None only that, and its reply to being loaded is
-        returned. Raises `SummarizerFailed`, or `ModelUnavailable` if the model cannot run.
+        The process is started if necessary. Without a request (None), return its reply to the
+        loading of the model. Raises `SummarizerFailed`, or `ModelUnavailable` if the model cannot run.
         """
         until = time.monotonic() + self._time_limit_s
         closings = self._close_count
@@ -134,8 +134,8 @@ class LlamaModel(TextModel):
     def _reserve_process(self, until: float, closings: int) -> _ModelProcess:
         """Return the child process with the model loaded, starting it if necessary.
 
-        It is killed if it is in use beyond `until`, a monotonic time. `closings` is the number of
-        `close` calls before this one began to wait; if it has grown, raise `SummarizerFailed`.
+        The process is killed at `until`, a monotonic time. Raises `SummarizerFailed` if `close` was
+        called more than `closings` times so far, or `ModelUnavailable` if the model cannot run.
         """
         child = self._child
         if child and child.limit(until - time.monotonic(), "time_limit"):

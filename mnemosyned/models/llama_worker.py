@@ -241,9 +241,9 @@ def _open_model(llama_cpp: Any, load: LoadModel, **options: Any) -> Any:  # noqa
 
 
 def _choose_window_tokens(llama_cpp: Any, load: LoadModel) -> int:  # noqa: ANN401
-    """Return the window in tokens, as asked or by the file.
+    """Return the size of the context window in tokens, as configured or as the model's file says.
 
-    Raises `RequestFailed` if the file is damaged, or the memory it needs is not free.
+    Raises `RequestFailed` if the file is damaged, or too little memory is free for the window.
     """
     try:
         header = llama_cpp.Llama(
@@ -269,7 +269,7 @@ def _choose_window_tokens(llama_cpp: Any, load: LoadModel) -> int:  # noqa: ANN4
 
 
 def _compute_bytes_per_token(facts: Mapping[str, str], kind: str) -> int:
-    """Return how many bytes a token of the window takes, by the metadata and architecture of the file."""
+    """Return how many bytes a token of the window takes, by the metadata `facts` and architecture `kind`."""
     heads = _read_metadata_int(facts, f"{kind}.attention.head_count", 1)
     head = _read_metadata_int(facts, f"{kind}.embedding_length", 0) // max(heads, 1)
     keys = _read_metadata_int(facts, f"{kind}.attention.key_length", head)
@@ -321,7 +321,7 @@ def _measure_free_in_group(folder: Path) -> int:
 
 
 def _compile_control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN401
-    """Return the pattern that matches the model's control tokens, and "<|" of many templates."""
+    """Return the pattern that matches the model's control tokens, and "<|", which begins many of them."""
     vocabulary = llama._model.vocab  # noqa: SLF001 it has no public name
     marks = {"<|"}
     for token in range(llama.n_vocab()):
@@ -336,9 +336,9 @@ def _compile_control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # n
 
 
 def _lower_priority(nice: int) -> None:
-    """Set the priority of this process to `nice`; at 19 run only when the processor is idle.
+    """Lower the priority of this process by `nice`; at 19, run only when the processor is idle.
 
-    `SCHED_IDLE` yields at once to any other process. At nice 19 others still wait for a time
+    For this, the process has the policy `SCHED_IDLE`: at nice 19 alone, others would wait for a time
     slice to end, which is longer than most calls to the daemon.
     """
     os.nice(nice)
@@ -348,7 +348,7 @@ def _lower_priority(nice: int) -> None:
 
 
 def _serve_requests(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
-    """Answer the queued requests on the stream `answers`, the first by loading the model; never return."""
+    """Load the model at the first request, and write replies to the stream `answers`; never return."""
     engine: CompletionEngine | EmbeddingEngine | None = None
 
     def answer(frame: bytes) -> WorkerReply:

@@ -112,7 +112,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
                 yield key, self.digest_here(task)
 
     def digest_here(self, task: DigestTask) -> Digest | Exception:
-        """Make a group's digest in this process; return it, or the error."""
+        """Return a group's digest, made in this process, or the error."""
         try:
             return task.digest_by(self)
         except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
@@ -132,7 +132,11 @@ class ParallelSummarizer(ExtractiveSummarizer):
         worker.join()
 
     def _choose_worker(self) -> _DigestWorker:
-        """Return the least busy worker, after starting others; the first while requests are served."""
+        """Return the worker for the next group.
+
+        While clients' requests are served, return the first worker. Otherwise start all workers and
+        return the least busy one.
+        """
         workers = self._workers
         if self._is_serving():
             return min(workers, key=lambda worker: worker.gone)
@@ -145,8 +149,8 @@ class ParallelSummarizer(ExtractiveSummarizer):
     ) -> Iterator[tuple[K, Digest | Exception]]:
         """Yield the keys and digests of groups that a worker finished; remove these from `in_flight`.
 
-        Groups of a worker that has ended are digested here. While clients' requests are served,
-        wait up to `WORKER_WAIT_S` until it has at most `keep` groups.
+        Groups of a worker that has ended are digested in this process. While clients' requests are
+        served, wait up to `WORKER_WAIT_S` until at most `keep` groups are left to the worker.
         """
         ends = time.monotonic() + WORKER_WAIT_S
         while worker.in_flight:
@@ -181,7 +185,7 @@ class _DigestWorker(WorkerProcess[Digest | str]):
         )
 
     def send_group(self, number: int, task: DigestTask) -> bool:
-        """Send a group to the process, in flight as `number`; return False if that is impossible."""
+        """Send a group to the process, to be in flight as `number`; return False if it cannot be sent."""
         try:
             if not self.gone and not self.send(task):
                 self._give_up()
@@ -195,9 +199,9 @@ class _DigestWorker(WorkerProcess[Digest | str]):
         return True
 
     def take_answer(self, *, wait_s: float) -> Digest | str | None:
-        """Return the digest of the oldest group in flight, or a text with its failure.
+        """Return the digest of the oldest group in flight, or the name of its error.
 
-        None if nothing comes within `wait_s` seconds, or the process has ended.
+        None if nothing comes within `wait_s` seconds, or if the process has ended.
         """
         if self.gone:
             return None

@@ -146,7 +146,7 @@ class _LoadedEncoder:
         return self._np.concatenate(made)
 
     def _encode_batch(self, rows: Sequence[Sequence[int]]) -> Any:  # noqa: ANN401 as above
-        """Return the vectors of a few texts, given as word pieces.
+        """Return a matrix with the vectors of a few texts, given as word pieces.
 
         The texts are stacked in one matrix, with `GAP` empty rows after each to keep them apart.
         """
@@ -244,7 +244,7 @@ class SentenceEncoder(Embedder):
         """How often `close` was called."""
 
     def identity(self) -> str:
-        """Return a text that tells the encoder from other models, and its form of vectors."""
+        """Return a text that changes if another model, or another form of vectors, is used."""
         return f"{self.name} {TOKENS_MAX} {TEXT_FORM} {encoder_file.RESOURCES['weights.npz']}"
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
@@ -254,7 +254,7 @@ class SentenceEncoder(Embedder):
     def embed_question(self, text: str) -> bytes:
         """Return a question's vector, moved toward the vectors of its answers, in half precision.
 
-        `make fit-questions` fits the matrix that moves it. Raises `ModelUnavailable`.
+        The matrix for the move is made by `make fit-questions`. Raises `ModelUnavailable`.
         """
         last, vector = self._last_question
         if vector and text == last:
@@ -279,11 +279,11 @@ class SentenceEncoder(Embedder):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the encoder's file is there: the first call of all makes it in a second or more."""
+        """Whether the encoder's file exists; otherwise the first call takes a second or more to make it."""
         return self._file is not None or _file_path().is_file()
 
     def close(self) -> None:
-        """Let go of the weights; the next call maps them again. A conversion is not waited for."""
+        """Unload the weights, which the next call loads again. A child process making the file goes on."""
         self._closed += 1
         with self._opening:
             if self._timer:
@@ -304,13 +304,13 @@ class SentenceEncoder(Embedder):
             return self._loaded
 
     def _start_timer(self, seconds: float) -> None:
-        """Look in so many seconds whether the encoder is idle."""
+        """Call `_drop_if_idle` in so many seconds."""
         self._timer = threading.Timer(seconds, self._drop_if_idle)
         self._timer.daemon = True
         self._timer.start()
 
     def _drop_if_idle(self) -> None:
-        """Let go of the weights if nobody used them for `idle_s` seconds, else look again later."""
+        """Unload the weights if unused for `idle_s` seconds; else check again later."""
         idle_s = time.monotonic() - self._used_at
         if idle_s < self._idle_s:
             self._start_timer(self._idle_s - idle_s)
@@ -320,10 +320,10 @@ class SentenceEncoder(Embedder):
         trim_heap()
 
     def _open_file(self) -> BinaryIO:
-        """Open the encoder's file; if there is none in the cache, make it there.
+        """Return the encoder's file, opened; if it is not in the cache, make it first.
 
-        If the cache cannot be written, the file is made for this process alone, and leaves the disk
-        when it ends. Raises `ModelUnavailable`.
+        If the cache cannot be written, the file is temporary, for this process alone. Raises
+        `ModelUnavailable`.
         """
         path = _file_path()
         if file := encoder_file.open_encoder_file(path):
@@ -342,10 +342,10 @@ class SentenceEncoder(Embedder):
             )
 
     def _make_file(self, path: Path, *, is_lasting: bool = True) -> BinaryIO:
-        """Let a child process write the encoder's file, and open it. Raises `ModelUnavailable`.
+        """Let a child process write the encoder's file, and return it, opened. Raises `ModelUnavailable`.
 
-        If the encoder is closed before, a file that is lasting is finished for the next program: one
-        that runs for less than a second or two would never have it.
+        If the encoder is closed meanwhile, the child still finishes a lasting file for later programs,
+        as short-lived programs would otherwise never have it.
         """
         closed = self._closed
         child = subprocess.Popen(  # noqa: S603 our own module
@@ -360,7 +360,7 @@ class SentenceEncoder(Embedder):
         errors: list[str] = []
 
         def wait_for_child() -> None:
-            """Wait until the child process has ended, also after `close`, so that it is reaped."""
+            """Wait until the child process has ended, even after `close`, to reap it; note its errors."""
             errors.append(child.communicate()[1])
             ended.set()
 

@@ -60,7 +60,7 @@ class ModelTurns:
             model.close()
 
     def _acquire_model(self, owner: int) -> TextModel:
-        """Take a free model, after the owner's turn has come. Raises `SummarizerFailed` if it is late."""
+        """Return a free model, once it is the owner's turn. Raises `SummarizerFailed` after too long a wait."""
         ticket = _TurnTicket()
         ends = time.monotonic() + self._wait_s
         with self._changed:
@@ -80,7 +80,7 @@ class ModelTurns:
             return ticket.model
 
     def _release_model(self, model: TextModel) -> None:
-        """Give a model to the oldest call of the next owner, who is then the last; free it if none waits."""
+        """Give a model to the oldest call of the next owner, who then comes last; free it if none waits."""
         if not self._queues:
             self._free.append(model)
             return
@@ -169,7 +169,7 @@ class SharedEmbedder(Embedder):
         self._memories: deque[object] = deque()
 
     def identity(self) -> str:
-        """Return a text that tells the embedding model from others, to detect a change."""
+        """Return a text that changes if another embedding model is used."""
         return self._embedder.identity()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
@@ -188,7 +188,7 @@ class SharedEmbedder(Embedder):
 
     @contextmanager
     def _wait_for_turn(self, queue: deque[object]) -> Iterator[None]:
-        """Hold the embedder for a block, after its turn in the queue. Raises `EmbedderFailed`."""
+        """Wait for a turn in the queue, and hold the embedder for a block. Raises `EmbedderFailed`."""
         ticket = object()
         with self._changed:
             queue.append(ticket)

@@ -59,7 +59,7 @@ _TEXTS: dict[str, str] = read_tables(__file__, "prompts.toml")["texts"]
 def write_summary_request(
     memories: Sequence[MemoryRecord], *, chars_max: int, zone: tzinfo = UTC
 ) -> list[Message]:
-    """Return the chat messages that ask for a summary of `chars_max`, with times in `zone`."""
+    """Return chat messages that ask for a summary of up to `chars_max` characters, times in `zone`."""
     blocks = "\n".join(
         render_memory(memory, zone=zone)
         for memory in memories
@@ -71,7 +71,7 @@ def write_summary_request(
 def write_combining_request(
     summaries: Sequence[str], *, chars_max: int
 ) -> list[Message]:
-    """Return the chat messages that ask to combine partial summaries into one of `chars_max`."""
+    """Return chat messages that ask to combine partial summaries into up to `chars_max` characters."""
     blocks = "\n".join(
         render_partial_summary(text, at) for at, text in enumerate(summaries, start=1)
     )
@@ -83,9 +83,9 @@ def write_combining_request(
 def write_retry_request(
     messages: Sequence[Message], problems: Sequence[SummaryProblem]
 ) -> list[Message]:
-    """Return a request's chat messages with the problems of the model's first answer added.
+    """Return a request's chat messages plus the problems of the model's first answer.
 
-    The first answer itself is left out, as the model would copy it.
+    The first answer is left out, as the model would copy it.
     """
     given = "summaries" if "<summary part=" in messages[-1]["content"] else "memories"
     ungrounded = [problem.item for problem in problems if problem.kind in UNGROUNDED]
@@ -132,7 +132,7 @@ def render_partial_summary(text: str, part: int) -> str:
 
 
 def _write_request(blocks: str, *, given: str, chars_max: int) -> list[Message]:
-    """Return a system and a user message that ask to summarize `blocks`, which `given` names."""
+    """Return a system and a user message that ask to summarize `blocks`; `given` says what these are."""
     words = max(chars_max // CHARS_PER_WORD, WORDS_MIN)
     return [
         {"role": "system", "content": _TEXTS["task"].format(given=given, words=words)},
@@ -166,7 +166,7 @@ def clean_answer(output: str) -> str:
 
 
 def trim_to_sentence(text: str) -> str:
-    """Return a truncated text up to its last whole sentence, unless half of it would be lost."""
+    """Return a truncated text up to its last whole sentence; unchanged if half of it would be lost."""
     ends = [match.end() for match in _PATTERNS["sentence_end"].finditer(text)]
     return text[: ends[-1]].rstrip() if ends and ends[-1] > len(text) // 2 else text
 
@@ -252,7 +252,7 @@ def _split_piece(
     rest = piece.content.strip()
 
     def count_head(size: int) -> int:
-        """Return the tokens of the first `size` characters that are left."""
+        """Return the number of tokens of the first `size` characters of `rest`."""
         return count_tokens(replace(piece, content=rest[:size]))
 
     if not rest:
@@ -374,8 +374,8 @@ class ModelSummarizer(Summarizer):
     ) -> str:
         """Return the model's answer if `judge` finds no problem, or else its answer to a retry.
 
-        If both have problems, return the sentences of either answer that `sources` confirm. Raises
-        `SummarizerFailed` if none is left.
+        If both have problems, return the sentences of the retry, or else of the first answer, that
+        `sources` confirm. Raises `SummarizerFailed` if none are left.
         """
         text = self._complete_answer(messages, TEMPERATURE)
         problems = judge(text)
@@ -397,9 +397,10 @@ class ModelSummarizer(Summarizer):
         raise SummarizerFailed(f"the summary of {self.name} was refused twice: {kinds}")
 
     def count_room_tokens(self, messages: Sequence[Message]) -> int:
-        """Return the tokens of the window that a request, an answer and a retry leave for memories.
+        """Return how many tokens of the window are left for memories.
 
-        Raises `SummarizerFailed` if they are too few.
+        The request, the answer and a retry take the others. Raises `SummarizerFailed` if too few are
+        left.
         """
         frame = "\n".join([message["content"] for message in messages]) + RETRY_CHARS
         taken = self._model.count_tokens(frame) + TEMPLATE_TOKENS + self.answer_tokens
@@ -444,7 +445,10 @@ class _GroupSummarizer:
         )
 
     def compose(self) -> ComposedEpisode:
-        """Summarize the group, in parts if the window is too small. Raises `SummarizerFailed`."""
+        """Return the group's episode, summarized in parts if the window is too small.
+
+        Raises `SummarizerFailed`.
+        """
         zone = self.by.zone
         ask = partial(write_summary_request, chars_max=self._asked, zone=zone)
         found = split_to_fit(
@@ -468,7 +472,7 @@ class _GroupSummarizer:
         return self._compose_episode(answer)
 
     def _summarize_part(self, part: Sequence[MemoryRecord]) -> str:
-        """Return the model's summary of one window's pieces; short pieces are only joined."""
+        """Return the model's summary of the pieces in one window, or short pieces joined."""
         size = sum(len(piece.content) for piece in part)
         if size <= CHARS_MIN:
             return "\n".join(piece.content for piece in part)
@@ -481,15 +485,15 @@ class _GroupSummarizer:
         sources: Sequence[MemoryRecord],
         size: int,
     ) -> str:
-        """Ask by `write` for a summary of about half of `size` characters, checked against `sources`."""
+        """Return a checked summary of about half of `size` characters; `write` makes the request."""
         chars = min(int(size * PART_SHARE), self.by.answer_tokens * CHARS_PER_TOKEN)
         judge = partial(self._check_grounding, sources=sources, chars_max=size)
         return self.by.ask_model(write(chars_max=chars), judge, sources)
 
     def _combine(self, summaries: list[str]) -> ComposedEpisode:
-        """Combine the partial summaries, in order and in steps, until one is left; add index terms.
+        """Return the episode of a group, its partial summaries combined in steps until one is left.
 
-        Raises `SummarizerFailed` if they do not become fewer.
+        Raises `SummarizerFailed` if a step does not reduce their number.
         """
         ask = partial(write_combining_request, chars_max=self._asked)
         room = self.by.count_room_tokens(ask([]))
@@ -530,7 +534,7 @@ class _GroupSummarizer:
     def _check_grounding(
         self, text: str, *, sources: Sequence[MemoryRecord], chars_max: int
     ) -> Sequence[SummaryProblem]:
-        """Return the problems of an answer of at most `chars_max`, checked against its sources."""
+        """Return the problems of an answer: more than `chars_max` characters, or unlike its sources."""
         return check_grounding(text, sources, chars_max=chars_max, zone=self.by.zone)
 
     def _check_final(self, text: str) -> Sequence[SummaryProblem]:
@@ -543,7 +547,7 @@ class _GroupSummarizer:
         return (SummaryProblem(GroundingFault.UNINFORMATIVE, ""),)
 
     def _compose_episode(self, prose: str) -> ComposedEpisode:
-        """Return the model's text with index terms for the words of the memories that it lacks."""
+        """Return the model's text with index terms for words of the memories missing from it."""
         return compose_episode(
             self.memories,
             prose.splitlines(),

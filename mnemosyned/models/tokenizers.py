@@ -29,13 +29,13 @@ class ModelCounter:
 
     @property
     def name(self) -> str:
-        """Name of the counter in use: the model, or the one that took over."""
+        """Name of the counter in use: the model's, or the other one's after a failure."""
         return self._otherwise.name if self._failed else self._model.name
 
     def count(self, text: str) -> int:
         """Return the number of tokens of a text in the model's vocabulary.
 
-        Once the model has failed, the counter `otherwise` is used from then on.
+        After the model has failed once, the counter `otherwise` is always used.
         """
         if not self._failed:
             try:
@@ -104,7 +104,7 @@ _CL100K = _ELIDED + r"|(?:[^\r\n\w]|_)?[^\W\d_]+" + _REST % r"[\r\n]*"
 
 
 def _compile_split_pattern(ranks: int) -> re.Pattern[str]:
-    """Return the pattern that splits a text for a vocabulary of `ranks` tokens: of cl100k or, above, o200k."""
+    """Return the pattern that splits a text for a vocabulary of `ranks` tokens: cl100k, or the larger o200k."""
     if ranks <= O200K_RANKS:
         return re.compile(_CL100K)
     upper, marks = _list_characters("Lu", "Lt"), _list_characters("Mn", "Mc", "Me")
@@ -146,7 +146,7 @@ class RanksCounter:
         )
 
     def _count_merged(self, data: bytes) -> int:
-        """Return the number of tokens of bytes by byte-pair encoding, the lowest ranks first."""
+        """Return the number of tokens of bytes by byte-pair encoding, merging the lowest ranks first."""
         parts = [data[at : at + 1] for at in range(len(data))]
         ranks = [self._rank_of(one, two) for one, two in pairwise(parts)]
         while ranks and (lowest := min(ranks)) < NEVER:

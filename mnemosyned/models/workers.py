@@ -78,7 +78,10 @@ class WorkerProcess(Generic[R]):
         return self._process.pid
 
     def limit(self, seconds: float, why: str) -> bool:
-        """Have the process killed after so many seconds, with a reason; return False if it has ended."""
+        """Set the time, in `seconds` from now, to kill the process; return False if it has ended.
+
+        It replaces the earlier time. `why` is the reason for the log.
+        """
         with self._guard:
             if self.ending or self._process.poll() is not None:
                 return False
@@ -113,10 +116,10 @@ class WorkerProcess(Generic[R]):
         self._thread.join(STOP_S)
 
     def note_end(self) -> None:
-        """React to the end of the process, in the worker's thread; subclasses override this."""
+        """Do nothing at the end of the process; subclasses may override this."""
 
     def _run_process(self) -> None:
-        """Start the process, queue its replies until it ends, and clean up, as a thread's body."""
+        """Start the process, queue its replies until it ends, and clean up; run in a thread."""
         try:
             # A traceback, or what a library prints, may quote a memory: it goes nowhere. Threads
             # that wait by spinning would take each other's time.

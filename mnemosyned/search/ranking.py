@@ -395,7 +395,7 @@ def best_level_only(
 ) -> list[RankedResult]:
     """Return the results without roll-ups of a shown summary, and without summaries in a shown roll-up.
 
-    Of the two, the one with lines stays, or else the one with the better score. `results` are best
+    The summary with lines stays, or else the one with the better score. `results` are best
     first; `above` maps the row number of a summary to its parent's.
     """
     covered = {

@@ -74,7 +74,7 @@ class BearingRater:
         clear_on_forget(self)
 
     def cache_clear(self) -> None:
-        """Empty the cache of texts and sentences, which may hold forgotten memories."""
+        """Empty the cache of texts and sentences, which may contain forgotten memories."""
         with self._lock:
             self._profiles.clear()
             self._sentences.clear()
