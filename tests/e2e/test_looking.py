@@ -121,6 +121,24 @@ def test_a_day_is_its_summary_and_its_memories(filled: Daemon) -> None:
     assert ids[1:] == shown(filled, *narrow, form="ids").split()
 
 
+def test_no_evening_west_of_greenwich_falls_between_a_summary_and_local_days(
+    filled: Daemon,
+) -> None:
+    late = {"content": "Dinner.", "created_at": "2026-03-30T05:00Z"}
+    filled.post("remember", **late, id="late", session="evening")
+    options = ("--socket", str(filled.socket), "--format", "table")
+
+    day, week = (
+        mnem(*options, *words, home=filled.home, TZ="Etc/GMT+8").stdout.decode()
+        for words in (("day", "2026-03-29"), ("week", "2026-03-30"))
+    )
+    filled.post("forget", id="late")
+
+    assert "   summary of 5 memories of this day in UTC, number 1" in day
+    assert "Dinner." in day
+    assert "Dinner." in week
+
+
 @pytest.mark.parametrize(
     ("words", "head", "part", "parts"),
     [

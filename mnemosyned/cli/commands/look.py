@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, date, datetime, time, timedelta
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,7 +21,7 @@ from mnemosyned.cli.verb_command import add_change, make_verb_command
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.importers.projects import project_of
-from mnemosyned.instants import in_zone
+from mnemosyned.instants import day_at, in_zone
 from mnemosyned.memory.listing import ListOrder
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.verbs import conversation
@@ -238,7 +238,7 @@ class PeriodReader:
         first = in_zone(period.since, now.tzinfo).date()
         last = in_zone(period.until, now.tzinfo).date() - ONE_DAY
         if unit == "day":
-            parts = [self._read_memories(first, MEMORIES_OF_A_PERIOD)]
+            parts = [self._read_memories(first, MEMORIES_OF_A_PERIOD, (None, None))]
         else:
             parts = self._read_parts(first, min(last, max(now.date(), first)), unit)
         return PeriodView(
@@ -253,7 +253,9 @@ class PeriodReader:
     def _read_parts(self, first: date, last: date, unit: Unit) -> list[PeriodPart]:
         """Return the weeks and days of a week or month, each by its summary or its memories."""
         weeks = self.read_summaries("week", first, last) if unit == "month" else {}
-        days = self.read_summaries("day", first, last)
+        days = self.read_summaries(
+            "day", day_at(first, -1) or first, day_at(last, 1) or last
+        )
         parts: list[PeriodPart] = []
         day = first
         while day <= last:
@@ -262,7 +264,9 @@ class PeriodReader:
             elif summary := days.get(day):
                 part = PeriodPart(day, day, summary)
             else:
-                part = self._read_memories(day, MEMORIES_OF_A_DAY)
+                # A summary covers its day in UTC: the memories next to it begin or end there.
+                zones = (UTC if day_at(day, step) in days else None for step in (-1, 1))
+                part = self._read_memories(day, MEMORIES_OF_A_DAY, zones)
             parts.append(part)
             day = part.last + ONE_DAY
         return parts
@@ -289,11 +293,16 @@ class PeriodReader:
         }
         return {day: begun[day] for day in begun if first <= day <= last}
 
-    def _read_memories(self, day: date, limit: int) -> PeriodPart:
-        """Return a day, in local time, with its first `limit` memories, the oldest first."""
+    def _read_memories(
+        self, day: date, limit: int, zones: Iterable[tzinfo | None]
+    ) -> PeriodPart:
+        """Return a day with its first `limit` memories, the oldest first.
+
+        It begins and ends at midnight in the two `zones`, each UTC or None for local time.
+        """
         since, until = (
-            in_zone(datetime.combine(midnight, time()), None)
-            for midnight in (day, day + ONE_DAY)
+            in_zone(datetime.combine(midnight, time(), zone), zone)
+            for midnight, zone in zip((day, day + ONE_DAY), zones, strict=True)
         )
         order = ListOrder.OLDEST
         request = msgspec.structs.replace(
@@ -311,6 +320,8 @@ def _period_text(period: PeriodView, first: int) -> str:
     title = click.style(listing.period_name(period.unit, period.first), bold=True)
     if summary := period.summary:
         memories = terminal.count_of(summary.item_count, "memory")
+        if in_zone(datetime.combine(period.first, time()), None).utcoffset():
+            memories += f" of this {period.unit} in UTC"
         counts = click.style(f"   summary of {memories}, number {number}:", dim=True)
         title += f"\n{counts}\n{terminal.wrap_lines(summary.content)}"
         number += 1
@@ -404,7 +415,8 @@ def _period_command(name: str, unit: Unit, further: str = "") -> click.Command:
 
 _WHEN = (
     "\n\nWHEN is a time in words: yesterday, 18 Nov, last monday, 2026-11-18; without it, "
-    "the present one.\n\nWith a filter, only memories are shown."
+    "the present one.\n\nSummaries follow the calendar in UTC, memories your local day. With a filter, only "
+    "memories are shown."
 )
 _OR_MEMORIES = " A day without a summary is shown by its memories."
 today = _period_command("today", "day")
