@@ -45,7 +45,7 @@ NAVIGATION = (
     ("Sleep", "/sleep", "l"),
     ("Injections", "/injections", "i"),
     ("Learnings", "/learnings", "e"),
-    ("Ended", "/ended", "f"),
+    ("Endings", "/ended", "f"),
     ("Health", "/state", "h"),
 )
 """Pages named at the top of each page: name, path, and the key that leads there after `g`."""

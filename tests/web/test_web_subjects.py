@@ -154,13 +154,14 @@ def test_names_are_counted_by_texts_and_speakers() -> None:
         (NOON, "user", "We met Keiko and Keiko in the office on Fridays."),
         (NOON + timedelta(days=1), "Noor", "I told Keiko about it."),
         (NOON, "assistant", "昨日、田中さんと話した。"),
+        (NOON, "user", "Drop Noor. The disk has 64 GB."),
     ]
 
     found = {name: (count, last) for name, count, last in count_names(texts)}
 
     assert found == {
         "Keiko": (2, NOON + timedelta(days=1)),
-        "Noor": (1, NOON + timedelta(days=1)),
+        "Noor": (2, NOON + timedelta(days=1)),
         "田中": (1, NOON),
     }
 

@@ -2,6 +2,12 @@
 "use strict";
 
 const keys = document.getElementById("keys");
+// In a cookie, as each port has its own storage, and the port mostly differs from one run to the next.
+const keysOn = document.getElementById("keys-on");
+keysOn.checked = !document.cookie.includes("keys=off");
+keysOn.addEventListener("change", () => {
+  document.cookie = `keys=${keysOn.checked ? "on" : "off"}; path=/; max-age=31536000; samesite=strict`;
+});
 document.querySelector("footer").hidden = false;  // it names the keys
 
 function isTyping(element) {
@@ -22,6 +28,7 @@ function move(step) {
 let waitsForPage = false;
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+  if (!keysOn.checked) return;
   if (keys && keys.open) return;
   if (waitsForPage) {
     waitsForPage = false;

@@ -107,6 +107,23 @@ def test_a_search_answers_while_it_is_typed(visitor: Watched) -> None:
     expect(page.locator("#results")).to_contain_text("Nothing bears on this")
 
 
+def test_keys_can_be_turned_off_for_all_pages(visitor: Watched) -> None:
+    visitor.open("/")
+    page = visitor.page
+    page.locator("#keys-on").uncheck()
+    visitor.open("/search")
+    page.locator("main").focus()
+
+    page.keyboard.press("?")
+    expect(page.locator("dialog")).to_be_hidden()
+    page.locator("#keys-on").check()
+    page.keyboard.press("?")  # its box is a field
+    expect(page.locator("dialog")).to_be_hidden()
+    page.locator("main").focus()
+    page.keyboard.press("?")
+    expect(page.locator("dialog")).to_be_visible()
+
+
 def test_the_keyboard_leads_to_every_page_and_row(visitor: Watched) -> None:
     visitor.open("/")
     page = visitor.page

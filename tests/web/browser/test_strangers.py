@@ -205,7 +205,7 @@ def test_what_happened_last_tuesday(stranger: Stranger, memory: Memory) -> None:
 def test_say_that_a_fact_still_applies(stranger: Stranger, memory: Memory) -> None:
     move_port(memory)
 
-    stranger.click("Ended")
+    stranger.click("Endings")
     stranger.sees("the API listens on port 8080.", "now listens on port 9090.")
     stranger.click("It still applies")
 
