@@ -50,13 +50,12 @@ class Judgment:
 def judge_clock(
     last: Sighting | None, *, now: datetime, boot: str, uptime_s: float
 ) -> Judgment:
-    """Compare the machine's clock `now` with its last trusted reading plus the uptime since.
+    """Return a judgment of the clock reading `now`, by its last trusted reading plus the uptime since.
 
-    Within one boot the time that passed is known exactly. After a reboot, an unknown time off is
-    added, of which up to `OFF_MAX` is believed. A clock that is set back is believed at once, and
-    may return to its former time within `SLACK_FOR`. A clock that is further ahead is never
-    believed, however long it stays so: only its owner can tell whether the machine was off that
-    long.
+    Within one boot the time that passed is known exactly. After a reboot, an unknown time off is added, of
+    which up to `OFF_MAX` is believed. A clock that is set back is believed at once, and may return to its
+    former time within `SLACK_FOR`. A clock that is further ahead is never believed, however long it stays so:
+    only its owner can tell whether the machine was off that long.
     """
     if last is None:
         return Judgment(sighting=Sighting(moment=now, boot=boot, uptime_s=uptime_s))

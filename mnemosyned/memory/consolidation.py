@@ -91,7 +91,7 @@ class ActivityGroup(NamedTuple):
 
 
 def activity_of(groups: Iterable[ActivityGroup]) -> WorkingActivity:
-    """Add up groups of memories: count, bytes, and movable memories by source and by session."""
+    """Return the sums of groups of memories: count, bytes, and movable memories by source and by session."""
     rows = movable = size = 0
     oldest: list[datetime] = []
     by_source: dict[str | None, int] = defaultdict(int)
@@ -175,15 +175,15 @@ class GroupLimits:
     """Characters from which a smaller group is summarized too."""
 
     def are_summarized(self, count: int, chars: int) -> bool:
-        """Return whether so many memories and characters are summarized, not kept word for word."""
+        """Return True if a batch of `count` memories is summarized, False if it is kept word for word."""
         return count >= self.summarize_min or chars > self.verbatim_chars_max
 
 
 def plan(pending: Sequence[Pending], *, limits: GroupLimits) -> list[Batch]:
-    """Divide memories into batches, one for each episode to be made, the oldest first.
+    """Return batches of the memories, one for each episode to be made, the oldest first.
 
-    A batch has memories of one session and source, without a pause as long as that of the limits
-    between them, and stays within the limits. Every memory is in exactly one batch.
+    A batch has memories of one session and source, without a pause of `limits.pause` between them, and stays
+    within the limits. Every memory is in exactly one batch.
     """
     groups: dict[tuple[str, str | None], list[Pending]] = {}
     for memory in sorted(pending, key=lambda memory: memory.created_at):
@@ -199,10 +199,10 @@ def plan(pending: Sequence[Pending], *, limits: GroupLimits) -> list[Batch]:
 def closed_batches(
     batches: Sequence[Batch], *, until: datetime, limits: GroupLimits
 ) -> list[Batch]:
-    """Return the batches of a plan that no memory created after `until` could join.
+    """Return the batches that no memory created after `until` could join.
 
-    If there are none, return all batches except those of the session and source with the latest
-    memory, or all batches if there is only one session and source. Therefore a plan always makes progress.
+    If there are none, return all batches except those of the session and source with the latest memory, or
+    all batches if there is only one session and source. Therefore a plan always makes progress.
     """
     latest: dict[tuple[str, str | None], datetime] = {}
     for batch in batches:

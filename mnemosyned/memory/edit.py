@@ -31,9 +31,9 @@ class MemoryEdit:
     """Whether it is a user who says the new words."""
 
     def drops_learning(self, text: str) -> bool:
-        """Tell whether a learning was read from the old words and is no longer stated by the new ones.
+        """Return True if the old words of the memory state a learning that the new words do not.
 
-        A text that somebody gave the learning later stays.
+        Return False if somebody changed the text of the learning later.
         """
         if text in self.unstated:
             return True
@@ -62,7 +62,7 @@ class MemoryEdit:
 
     @property
     def changed_fields(self) -> tuple[str, ...]:
-        """The names of the fields that the edit changes, without the text."""
+        """The names of the changed fields other than the text."""
         return tuple(
             name
             for name in EDITABLE
@@ -88,10 +88,10 @@ class EditOutcome:
 def values_before(
     memory: MemoryRecord, revisions: Sequence[Revision], moment: datetime
 ) -> dict[str, Any] | None:
-    """Return the values that an edit of a memory replaced, by field, to be set again.
+    """Return {field: value} with the values that an edit of a memory replaced, to undo it.
 
-    `revisions` are those of the memory, the latest first, and `moment` is the time of the edit.
-    Return None if the values are not known, or if a later edit changed one of the fields again.
+    `revisions` are those of the memory, the latest first, and `moment` is the time of the edit. Return None
+    if the values are not known, or if a later edit changed one of the fields again.
     """
     left: dict[str, Any] = {}
     """What the edit left in a field, where a later one replaced it."""
@@ -137,8 +137,8 @@ def in_force_again(
 ) -> frozenset[int]:
     """Return the superseded memories that are in force again once the `gone` ones are deleted.
 
-    All are row numbers. `successors` maps superseded memories to their successors; it contains each
-    one that is in `gone` or has its successor there. An unknown successor, None, is not deleted.
+    All are row numbers. `successors` maps a superseded memory to its successor, None if unknown. It must
+    contain each memory that is in `gone` or has its successor there.
     """
     again = set()
     for older, successor in successors.items():
@@ -150,10 +150,10 @@ def in_force_again(
     return frozenset(again)
 
 
-def details_with(
+def details_with_secrets(
     memory: MemoryRecord, secrets: Iterable[tuple[str, str]]
 ) -> Sequence[Detail]:
-    """Extract a memory's exact values; those among `secrets`, by kind and value, are sensitive."""
+    """Return a memory's exact values; those in `secrets`, as (kind, value), are marked as sensitive."""
     known = [Detail(DetailKind(kind), value, sensitive=True) for kind, value in secrets]
     _, details = mask_memories([memory], known=known)
     return details

@@ -32,7 +32,7 @@ class EndingRecord:
 def remove_ended_sentences(
     memories: Sequence[MemoryRecord], ended: Mapping[str, Sequence[EndedStatement]]
 ) -> list[MemoryRecord]:
-    """Return the memories without ended sentences, given by memory id, and only those with any other."""
+    """Return the memories without their `ended` sentences; leave out memories that have no others."""
     current: list[MemoryRecord] = []
     for memory in memories:
         gone = {statement.sentence for statement in ended.get(memory.id, ())}

@@ -75,7 +75,7 @@ class TextModel(Protocol):
         return 0
 
     def count_tokens(self, text: str) -> int:
-        """Return a text's tokens by the model, or an upper bound. Raises `SummarizerFailed`."""
+        """Return the number of tokens of a text, or an upper bound. Raises `SummarizerFailed`."""
 
     def complete(
         self,
@@ -105,7 +105,7 @@ class Summarizer(Protocol):
 
     @abstractmethod
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the summary of memories, oldest first. Raises `SummarizerFailed` without a usable one."""
+        """Return the summary of memories, given oldest first. Raises `SummarizerFailed` if none is usable."""
 
     def summarize_each(
         self,
@@ -115,7 +115,7 @@ class Summarizer(Protocol):
     ) -> Iterator[tuple[K, Summary | Exception]]:
         """Yield the key of each group with its summary or the error raised, in order of completion.
 
-        `groups` is read only as fast as the work goes, so a caller stops the work by ending it.
+        `groups` is read only as fast as summaries are made, so that a caller can stop by ending it.
         `expected` is about how many groups of usual size there are.
         """
         for key, memories in groups:
@@ -124,16 +124,16 @@ class Summarizer(Protocol):
     def digest_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield the key of each group of originals with its digest or the error raised.
+        """Yield the key of each group of originals with its digest or the error raised, in order of completion.
 
-        They come in order of completion. A digest is a summary without secrets, and the exact
-        values apart. `expected` is about how many groups of usual size there are.
+        A digest has a summary without secrets, and the exact values apart. `expected` is about how many
+        groups of usual size there are.
         """
 
         def readable() -> Iterator[
             tuple[tuple[K, tuple[Detail, ...]], Sequence[MemoryRecord]]
         ]:
-            """Yield each group with secrets masked; add the group's exact values to its key."""
+            """Yield the masked memories of a group that a summary may mention; add exact values to the key."""
             for key, originals in groups:
                 lasting, details = select_mentionable(originals)
                 yield (key, details), lasting
@@ -147,7 +147,7 @@ class Summarizer(Protocol):
                 yield key, Digest(summary=outcome, details=details)
 
     def digest(self, originals: Sequence[MemoryRecord]) -> Digest:
-        """Summarize originals without secrets; also return exact values. Raises `SummarizerFailed`."""
+        """Return a summary of originals without secrets, and the exact values. Raises `SummarizerFailed`."""
         lasting, details = select_mentionable(originals)
         return Digest(summary=self.summarize(lasting), details=details)
 
@@ -165,19 +165,19 @@ class Summarizer(Protocol):
         return SummarizerStatus(name=self.name, reason=self.reason)
 
     def rule_based(self) -> Summarizer:
-        """Return the summarizer that uses no model, for callers that cannot wait; by default itself."""
+        """Return the summarizer to use without a model, for callers that cannot wait; by default this one."""
         return self
 
     def interrupt(self) -> None:
-        """Cancel a model's answer, and use none until `resume`; safe from any thread."""
+        """Cancel the model's present answer, and use no model until `resume`; safe from any thread."""
         return
 
     def resume(self) -> None:
-        """Allow the use of the model again after `interrupt`; by default there is none."""
+        """Allow the use of the model again after `interrupt`; does nothing without a model."""
         return
 
     def release_workers(self) -> None:
-        """Stop the helper processes that a sleep cycle used; by default there are none."""
+        """Stop the helper processes that a sleep cycle used, if there are any."""
         return
 
     def close(self) -> None:
@@ -188,10 +188,10 @@ class Summarizer(Protocol):
 def select_mentionable(
     originals: Sequence[MemoryRecord],
 ) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
-    """Return the memories that a summary may mention, secrets masked, and the exact values of all.
+    """Return the memories that a summary may mention, secrets masked, and the exact values of all `originals`.
 
-    Superseded memories, and memories that may expire, are left out, as no summary, prompt or log
-    row may contain their text.
+    Superseded memories, and memories that may expire, are left out, as no summary, prompt or log row may
+    contain their text.
     """
     # Loaded by who summarizes: the shell client needs the values of this module alone.
     from mnemosyned.memory.masking import mask_memories  # noqa: PLC0415
@@ -216,7 +216,7 @@ class Embedder(Protocol):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether a call takes milliseconds; else it first makes a file of the model, in seconds."""
+        """Whether the model is ready; if not, the next call first makes a file of the model, in seconds."""
         return True
 
     def identity(self) -> str:
@@ -287,22 +287,22 @@ class VectorSearch(Protocol):
     """Compares the vector of a question with those of one model. Safe from any thread."""
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
-        """Return the cosines of the stored vectors at these positions, if any, to a question's vector."""
+        """Return {position: cosine to the question's vector} for the positions that have a stored vector."""
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
-        """Return cosines of the `count` most similar positions, `least` or more, nearest first."""
+        """Return {position: cosine} of the `count` vectors nearest to a question, with `least` or more."""
 
     def nearest_and_cosines(
         self, question: bytes, count: int, positions: AbstractSet[int], *, least: float
     ) -> tuple[dict[int, float], dict[int, float]]:
-        """Return the result of `nearest`, and the cosines of the other `positions`."""
+        """Return the result of `nearest`, and that of `cosines` for the other `positions`."""
         nearest = self.nearest(question, count, least=least)
         return nearest, self.cosines(question, positions - nearest.keys())
 
     def nearest_of(
         self, question: bytes, positions: Sequence[int], count: int
     ) -> list[int]:
-        """Return the `count` of these positions whose vectors are most like a question's, in no order."""
+        """Return the `count` of these positions with the vectors most similar to a question's, in any order."""
         cosines = self.cosines(question, positions)
         return nlargest(count, cosines, key=cosines.__getitem__)
 
@@ -314,7 +314,7 @@ class StorageSearch(VectorSearch, Protocol):
     """
 
     def prepare(self, *, limit: int) -> int:
-        """Index up to `limit` vectors that are not indexed yet; return how many, 0 when all are."""
+        """Index up to `limit` vectors that are not indexed yet; return their number, 0 when all are indexed."""
 
 
 class PendingVector(Protocol):
@@ -351,7 +351,7 @@ class MemoryVectors:
         """Begin to embed a question; return a handle on its vector, None if no model is available."""
         return None
 
-    def near(
+    def add_similarities(
         self,
         question: PendingVector | None,  # noqa: ARG002
         query: Query,  # noqa: ARG002
@@ -368,9 +368,9 @@ class MemoryVectors:
         return {}
 
     def nearest_of(self, text: str, positions: Sequence[int], count: int) -> list[int]:  # noqa: ARG002
-        """Return the `count` of these row numbers whose memories are most like a text, in no order.
+        """Return the `count` of these row numbers with the memories most similar to a text, in any order.
 
-        None are returned without the vector of the text in time.
+        Empty if the vector of the text is not made in time.
         """
         return []
 
@@ -379,14 +379,14 @@ class MemoryVectors:
         return {}
 
     def compare(self, ids: Sequence[str]) -> MemoryComparison:  # noqa: ARG002
-        """Return the comparison of these memories.
+        """Return functions that compare these memories by vectors, which are read once; no model is asked.
 
-        Memories without a vector are left out. Their vectors are read once; the model is not asked.
+        Memories without a vector are left out.
         """
         return NOT_COMPARED
 
     def compare_at(self, positions: Sequence[int]) -> MemoryComparison:  # noqa: ARG002
-        """Return the comparison of the memories at these row numbers; there, a row number is an id."""
+        """Return functions that compare the memories at these row numbers, and take row numbers as ids."""
         return NOT_COMPARED
 
 
@@ -533,11 +533,11 @@ class TokenHolder:
 
     @property
     def group(self) -> str:
-        """The group's name where the memory is that of a group, else empty."""
+        """The group's name if the request is about the memory of a group, else empty."""
         return "" if self.member is None else self.owner_name
 
     def in_memory_of(self, name: str) -> TokenHolder | None:
-        """Return the holder for the owner's memory alone, or a group's, by name; None if no member."""
+        """Return the holder for the memory of this name alone, the owner's or a group's; None if no member."""
         if name == self.owner_name:
             return replace(self, groups=())
         for group in self.groups:

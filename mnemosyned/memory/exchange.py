@@ -144,7 +144,7 @@ class RestoreReport:
     conflicts: list[RestoreConflict] = field(default_factory=list)
 
     def count(self, kind: str, id: str, outcome: Outcome) -> None:
-        """Count a record by its outcome: stored (True), known (False), conflict (its reason) or none (None)."""
+        """Count a record as stored (True) or known (False); list a conflict by its reason."""
         if isinstance(outcome, str):
             self.conflicts.append(RestoreConflict(kind=kind, id=id, reason=outcome))
         elif outcome is not None:

@@ -157,7 +157,7 @@ class UndoneEpisode:
 def undone_group(
     entry: LogEntry, returned: UndoneEpisode, *, dry_run: bool
 ) -> GroupReport:
-    """Return the report of undoing one logged group, of which `returned` is the result.
+    """Return the report of the undo of one logged group; `returned` is the result of that undo.
 
     Its `error` says how many originals were pruned, or were forgotten or restored before.
     """

@@ -104,7 +104,7 @@ class BriefingEdit:
 
     @property
     def has_effect(self) -> bool:
-        """Whether anything differs from a line that nobody edited."""
+        """Whether the line is pinned, dropped or reworded."""
         return self.pinned or self.dropped or bool(self.text)
 
 
@@ -123,5 +123,5 @@ class BriefingEdits:
         return id in self.by_id and self.by_id[id].pinned
 
     def text_of(self, id: str) -> str:
-        """Return the words that a person gave to a line; empty for none."""
+        """Return the words that a person gave to a line; empty if nobody reworded it."""
         return self.by_id[id].text if id in self.by_id else ""

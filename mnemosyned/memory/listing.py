@@ -75,7 +75,7 @@ class Place:
         return f"{micros}~{self.kind.value}{self.seq}"
 
     def seq_among(self, kind: RecordKind) -> int:
-        """Return the row number from which to continue among records of this kind at the same time."""
+        """Return the row number from which a list continues among records of `kind` with the same time."""
         if kind is self.kind:
             return self.seq
         return SEQ_MAX if kind < self.kind else -1
@@ -140,9 +140,9 @@ class ListFilter(MemoryFilter):
 
     @property
     def selects_summaries(self) -> bool:
-        """Whether the filter may select summaries: by a level, their tier, or an id prefix.
+        """Whether the filter may select summaries: it names a level, their tier, or an id prefix.
 
-        A filter by role, tag or pin excludes them, as summaries have none, and one by words.
+        A filter by role, tag, pin or words selects no summary.
         """
         if self.excludes_summaries or self.pinned is not None or self.terms:
             return False
@@ -211,7 +211,7 @@ class MemoryGroup(NamedTuple):
 def session_totals(
     groups: Iterable[MemoryGroup], projects: Mapping[str, str]
 ) -> list[SessionTotals]:
-    """Return the totals of each session in these groups, that of the newest memory first."""
+    """Return the totals of each session in these groups, the session with the newest memory first."""
     members: dict[str, list[MemoryGroup]] = {}
     for group in groups:
         members.setdefault(group.session, []).append(group)
@@ -230,7 +230,7 @@ def session_totals(
 
 
 def source_totals(groups: Iterable[MemoryGroup]) -> list[SourceTotals]:
-    """Return the totals of each source in these groups, that of the newest memory first."""
+    """Return the totals of each source in these groups, the source with the newest memory first."""
     members: dict[str | None, list[MemoryGroup]] = {}
     for group in groups:
         members.setdefault(group.source, []).append(group)
@@ -250,10 +250,10 @@ def source_totals(groups: Iterable[MemoryGroup]) -> list[SourceTotals]:
 def stored_spellings(
     prefix: str, beginning: Callable[[Sequence[str]], list[str]]
 ) -> list[str]:
-    """Return the spellings of an id prefix, in upper and lower case, with which a stored id begins.
+    """Return the upper- and lower-case spellings of an id prefix with which stored ids begin.
 
-    `beginning` returns those of the given texts with which a stored id begins. The prefix is
-    extended one letter at a time, so that few spellings are looked up for each letter.
+    `beginning` returns those of the given texts with which a stored id begins. The prefix is extended one
+    letter at a time, so that few spellings are looked up for each letter.
     """
     known = [""]
     for letter in prefix:

@@ -35,7 +35,7 @@ def mask_memory(
 
 
 def mask_together(memories: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-    """Return memories that are shown together; a secret that one of them names is masked in all."""
+    """Return the memories with secrets masked; a secret found in one memory is masked in all."""
     masked = [mask_memory(memory) for memory in memories]
     secrets = [
         extract_secrets(memory.content)
@@ -51,7 +51,7 @@ def mask_together(memories: Sequence[MemoryRecord]) -> list[MemoryRecord]:
 def apply_secret_rule(
     memory: MemoryRecord, rule: SecretRule, *, place: str = ""
 ) -> tuple[MemoryRecord, Literal["", "kept", "masked"]]:
-    """Return the memory as the rule lets it be stored, and "kept" or "masked" if it has secrets.
+    """Return the memory to store under the rule, and "kept" or "masked", or "" if it has no secrets.
 
     Raises `SecretRefused`, which names the kind of secret and its field, never its value.
     """
@@ -75,10 +75,10 @@ def apply_secret_rule(
 def mask_memories(
     memories: Sequence[MemoryRecord], *, known: Iterable[Detail] = ()
 ) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
-    """Return the memories with secrets in their texts masked, and their exact values unmasked.
+    """Return the memories with secrets in their texts masked, and all exact values, unmasked.
 
-    The memories are for a summarizer. A secret of one memory, or in `known`, is masked in all of
-    them, and marked as sensitive.
+    The memories are for a summarizer. A secret of one memory, or in `known`, is masked in all of them, and
+    marked as sensitive.
     """
     per_memory = [
         extract_details(memory.content, memory=memory.id) for memory in memories

@@ -84,10 +84,10 @@ def group_into_periods(
     minimum: int = ROLLUP_MIN,
     reopened: frozenset[str] = frozenset(),
 ) -> list[Period]:
-    """Group summaries into days, weeks or months, the oldest first, each of at least `minimum`.
+    """Return the days, weeks or months of at least `minimum` summaries each, the oldest first.
 
-    A summary belongs to the UTC day, ISO week or month in which its coverage begins. Summaries that
-    already have a parent are left out, unless the parent's id is in `reopened`.
+    A summary belongs to the UTC day, ISO week or month in which its coverage begins. Summaries that already
+    have a parent are left out, unless the parent's id is in `reopened`.
     """
     level = Level(to_level)
     together: dict[datetime, list[Child]] = {}
@@ -120,9 +120,9 @@ def begin_of(level: Level, moment: datetime) -> datetime:
 
 
 def closed_before(level: Level, closed_by: datetime) -> datetime:
-    """Return the instant before which a period must begin to have ended by `closed_by`.
+    """Return the beginning of the first period of a level that is not over at `closed_by`.
 
-    All shorter periods inside it have ended too: a month ends with the last week that begins in it.
+    A month is over with the last week that begins in it, so that its shorter periods are over, too.
     """
     if level is Level.MONTH:
         closed_by = begin_of(Level.WEEK, closed_by)
@@ -132,7 +132,7 @@ def closed_before(level: Level, closed_by: datetime) -> datetime:
 def period_of(since: datetime, until: datetime) -> tuple[Level, datetime] | None:
     """Return the level and first instant of the day, week or month from `since` until `until`.
 
-    Both may be midnights of any time zone. None if they do not bound such a period.
+    Both may be midnights of any time zone. Return None for any other span of time.
     """
     days = round((until - since) / timedelta(days=1))
     middle_of_first_day = shift(since, timedelta(hours=12))

@@ -99,7 +99,7 @@ class MaintenanceStore(Protocol):
     """The store as its operator sees it."""
 
     def totals(self) -> Mapping[values.Tier, values.TierTotals]:
-        """Return the number of entries, of characters and the earliest time of each tier."""
+        """Return the number of entries and characters, and the earliest time, of each tier."""
 
     def bytes_on_disk(self) -> int:
         """Return the size of the database in bytes, its log files included."""
@@ -133,7 +133,7 @@ class MaintenanceStore(Protocol):
     def run_upkeep(self) -> bool:
         """Do deferred work now that would otherwise delay a later write.
 
-        Return False if it could not be finished, and is to be tried again after the next write. A
+        Return False if it could not be finished, so that the caller tries again after the next write. A
         server maintains its files by itself.
         """
         return True

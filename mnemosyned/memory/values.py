@@ -209,7 +209,7 @@ def tag_name(given: str, *, field: str = "tags") -> str:
 
 
 def tag_names(given: Iterable[str], *, field: str = "tags") -> tuple[str, ...]:
-    """Return the stored tags, sorted and once each. Raises `InvalidRequest`, which names `field`."""
+    """Return the stored forms of tags, sorted and distinct. Raises `InvalidRequest`, which names `field`."""
     names = sorted({tag_name(name, field=field) for name in given})
     if len(names) > TAGS_MAX:
         raise InvalidRequest(

@@ -481,7 +481,7 @@ class MemoryService:
             is_found = is_listing or query.terms.are_names
             if is_found and candidates.memories:
                 return candidates, ""  # meaning would add noise
-            return self.vectors.near(question, query, candidates)
+            return self.vectors.add_similarities(question, query, candidates)
 
     def rate_statements(self, texts: Mapping[str, str]) -> Mapping[str, float]:
         """Return the log odds that memories state what later sessions need, by the id given with each text.

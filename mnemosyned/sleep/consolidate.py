@@ -39,9 +39,9 @@ from mnemosyned.text.details import Detail
 
 
 def unfinished_report(batch: Batch, status: GroupStatus) -> GroupReport:
-    """Return the report of a group of memories that is only planned, or that failed.
+    """Return the report of a batch that has no episode, as it is only planned or has failed.
 
-    Its period is the day on which it begins, such as `2026-03-14`.
+    The report's period is the day of the oldest memory, such as `2026-03-14`.
     """
     return GroupReport(
         session=batch.session,
@@ -127,8 +127,8 @@ class FinishedBatch:
     finished: float
 
     @property
-    def is_by_rule(self) -> bool:
-        """Whether the extractive summarizer replaced a model."""
+    def used_fallback(self) -> bool:
+        """Whether the extractive summarizer wrote a summary of the batch because the model failed."""
         return any(promotion.entry.fallback_reason for promotion in self.promotions)
 
 
@@ -160,10 +160,10 @@ class ConsolidationRun:
         """Estimated time to commit one group, from the recent commits."""
 
     def consolidate(self, batches: Sequence[Batch]) -> None:
-        """Summarize the batches of memories and commit their episodes.
+        """Summarize the batches of memories, commit their episodes, and add a report of each batch.
 
-        No transaction is open while a model writes. When the cycle may not continue, the batches in
-        progress are finished and the others stay in working memory.
+        No transaction is open while a model writes. When the cycle may not continue, the batches in progress
+        are finished and the others stay in working memory.
         """
         works = ((work, work.in_force) for work in self._read_batches(batches))
         for work, outcome in self._summarizer.digest_each(works, expected=len(batches)):
@@ -188,7 +188,7 @@ class ConsolidationRun:
             log.warning("flush_failed", cycle=self._context.id, reason=error.reason)
 
     def _read_batches(self, batches: Sequence[Batch]) -> Iterator[BatchWork]:
-        """Yield each batch with its memories while the cycle may go on; store small ones word for word."""
+        """Yield batches to summarize while the cycle may continue; store small batches word for word."""
         for work in self._read_works(batches):
             if not self._context.may_continue():
                 self.ended = True
@@ -203,7 +203,7 @@ class ConsolidationRun:
                 self._finish_batch(work, _verbatim_digests(work))
 
     def _read_works(self, batches: Sequence[Batch]) -> Iterator[BatchWork]:
-        """Yield each batch with its memories, read for up to `READ_TOGETHER` batches at once."""
+        """Yield each batch with its memories; record failed reads, and stop if the database is unreachable."""
         gate, first = self._context.gate, 0
         together = 1 if self._context.has_model else READ_TOGETHER
         while first < len(batches):
@@ -243,7 +243,7 @@ class ConsolidationRun:
     def _finish_batch(
         self, work: BatchWork, digests: Iterable[tuple[Sequence[MemoryRecord], Digest]]
     ) -> None:
-        """Make the episodes of a batch from its digests (summaries), and commit if a commit is due."""
+        """Make the episodes of a batch from its digests (summaries), to be committed; commit if due."""
         promotions = [
             self._make_promotion(work, originals, digest)
             for originals, digest in digests
@@ -255,8 +255,8 @@ class ConsolidationRun:
             self.commit()
 
     def _is_commit_due(self) -> bool:
-        """Tell whether the finished batches fill a commit, or have waited long enough for one."""
-        if self._context.has_model and not self._finished[-1].is_by_rule:
+        """Return whether the finished batches fill a commit, or have waited long enough."""
+        if self._context.has_model and not self._finished[-1].used_fallback:
             return True  # a crash costs a model the summary it writes, and none before
         pacing, count = self._pacing, len(self._finished)
         if count >= pacing.groups_max:
@@ -268,8 +268,8 @@ class ConsolidationRun:
     def commit(self, *, is_last: bool = False) -> None:
         """Store the episodes of all finished batches, and move their memories to the archive.
 
-        Each batch is committed completely or not at all, and has a report afterwards. The
-        last commit waits until it is on disk.
+        Each batch is committed completely or not at all, and has a report afterwards. The last commit waits
+        until it is on disk. Then run upkeep if it is due, and rest in proportion to the work.
         """
         finished, self._finished = self._finished, []
         self._context.yield_to_requests()
@@ -363,10 +363,10 @@ def record_failure(
     started: float,
     episode: str | None = None,
 ) -> GroupReport:
-    """Log a failed group of memories or period, also in the store; return its report with the error's code.
+    """Log a failed group or period, also in the store; return its report with the code of the error.
 
-    `started` is by the monotonic clock, `episode` the id of a summary that was to be rewritten. If
-    the disk is full, only warn.
+    `started` is by the monotonic clock, `episode` the id of a summary that was to be rewritten. A failure of
+    the store only causes a warning.
     """
     code = error.code if isinstance(error, MnemosynedError) else type(error).__name__
     log_failure(
@@ -404,7 +404,7 @@ def record_failure(
 def _drop_moved_members(
     batch: Batch, memories: Sequence[MemoryRecord]
 ) -> list[MemoryRecord]:
-    """Return the batch's memories whose session, source and time are still as it planned."""
+    """Return the memories with the same session, source and time as in the plan of the batch."""
     planned = {
         member.id: (member.session, member.source, member.created_at)
         for member in batch.members
@@ -419,9 +419,9 @@ def _drop_moved_members(
 def _verbatim_digests(
     work: BatchWork,
 ) -> Iterator[tuple[Sequence[MemoryRecord], Digest]]:
-    """Yield the episodes of a batch kept word for word, without ended sentences.
+    """Yield the memories and the digest of each episode of a batch that is kept word for word.
 
-    Memories that no summary may have share one.
+    Each memory has an episode, without ended sentences; memories that no summary may mention share one.
     """
     in_force = {memory.id: memory for memory in work.in_force}
     told = [in_force.get(memory.id, memory) for memory in work.originals]

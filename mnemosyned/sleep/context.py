@@ -76,9 +76,9 @@ class SummarizerLease:
     def exclusive(
         self, *, wait_s: float = 0.0, purpose: str = A_CYCLE
     ) -> Iterator[Summarizer]:
-        """Lend the summarizer to the block, once it is free, for a `purpose` that the error names.
+        """Lend the summarizer to the block, once nobody else has it.
 
-        Raises `SleepInProgress` if it is not returned within `wait_s`.
+        Raises `SleepInProgress` after `wait_s`. The error that others get until then names the `purpose`.
         """
         if not self._lock.acquire(timeout=wait_s):
             raise SleepInProgress(
@@ -94,10 +94,10 @@ class SummarizerLease:
     def summarize(
         self, memories: Sequence[MemoryRecord], *, time_limit_s: float
     ) -> Summary:
-        """Summarize memories for a caller who waits up to `time_limit_s`.
+        """Return the summary of memories, for a caller who waits up to `time_limit_s`.
 
-        Raises `SleepInProgress` while the summarizer is lent, and `SummarizerFailed` when the time
-        is up; a model that is still writing then ends by its own limits.
+        Raises `SleepInProgress` while the summarizer is lent, and `SummarizerFailed` if it fails or the time
+        is up. A model that is still writing then ends by its own limits, and stays lent until it has ended.
         """
         if not self._lock.acquire(blocking=False):
             raise SleepInProgress(
@@ -126,17 +126,17 @@ class SummarizerLease:
         return outcome
 
     def replace(self, summarizer: Summarizer) -> None:
-        """Lend another summarizer from now on; a running cycle keeps the former one."""
+        """Lend `summarizer` from now on, and close the former one as soon as nobody uses it."""
         former, self.current = self.current, summarizer
         if self._lock.acquire(blocking=False):
             self._lock.release()
             former.close()
 
     def interrupt(self) -> None:
-        """End the running cycle after the group of memories it works on, without its model.
+        """Cancel the model's answer, and end the running cycle after its present group of memories.
 
-        That group is finished by the extractive summarizer at once. Later cycles are refused,
-        except the final one of a program that ends; it asks no model either.
+        The extractive summarizer finishes that group. Later cycles consolidate nothing, except the final one
+        of a program that ends, which asks no model until the summarizer is resumed.
         """
         self._interrupted.set()
         self.current.interrupt()
@@ -144,7 +144,7 @@ class SummarizerLease:
             self._lent.interrupt()
 
     def wait_idle(self, timeout_s: float) -> None:
-        """Wait until nobody has borrowed the summarizer, up to `timeout_s`."""
+        """Return once nobody has borrowed the summarizer, or after `timeout_s`."""
         if self._lock.acquire(timeout=timeout_s):
             self._lock.release()
 
@@ -153,7 +153,7 @@ class SummarizerLease:
         self.current.close()
 
     def _return_summarizer(self, summarizer: Summarizer) -> None:
-        """Return the borrowed summarizer, and close a replaced one."""
+        """Return the borrowed summarizer to the lease; close it if it was replaced."""
         self._lock.release()
         if summarizer is not self.current:
             summarizer.close()
@@ -213,10 +213,10 @@ class CycleStopper:
         return self._current
 
     def stop(self, timeout_s: float) -> CycleReport:
-        """Stop the running cycle after the present groups, wait for the end, return the report.
+        """Stop the running cycle after its present groups, and return its report once it has ended.
 
-        Background cycles are held back for `HOLD`. Raises `SleepInProgress` if the groups take
-        longer than `timeout_s`; the cycle ends after them all the same.
+        Background cycles are held back for `HOLD`. Without a running cycle, return an empty report. Raises
+        `SleepInProgress` if the groups take longer than `timeout_s`; the cycle ends after them all the same.
         """
         current = self._current
         if current.over.is_set():
@@ -232,7 +232,7 @@ class CycleStopper:
         )
 
     def pause(self, hold: timedelta) -> CycleReport:
-        """Start no background cycle for a time, which 0 ends; return an empty report."""
+        """Hold back background cycles for the time `hold`, or no longer if it is 0; return an empty report."""
         self._held_from = None
         if hold:
             self._hold_at_least(hold)
@@ -240,7 +240,7 @@ class CycleStopper:
         return replace(EMPTY_REPORT, status=CycleStatus.PAUSED, held_until=until)
 
     def _hold_at_least(self, hold: timedelta) -> None:
-        """Hold back background cycles for the time `hold`, or for the rest of a longer hold."""
+        """Hold back background cycles for `hold` from now, or until the present hold ends if that is later."""
         now, until = self._clock.now(), self.held_until()
         self._hold = max(hold, until - now) if until else hold
         self._held_from = now
@@ -279,7 +279,7 @@ class CycleRequest:
 
     @property
     def final(self) -> bool:
-        """Whether the program ends after the cycle; then no budget, interrupt or cycle stops it."""
+        """Whether the program ends after this cycle, which then ignores budgets and interrupts."""
         return self.trigger is Trigger.SHUTDOWN
 
     @property
@@ -288,9 +288,9 @@ class CycleRequest:
         return self.final or self.trigger is Trigger.CAP
 
     def select(self, *, cutoff: datetime, now: datetime) -> Selection:
-        """Return the selection of memories to consolidate, by default all created before `cutoff`.
+        """Return the request's selection of memories, or without one all memories created before `cutoff`.
 
-        Memories that an undo holds back beyond `now` are left out, except by `force`.
+        Memories that an undo holds back beyond `now` are left out. `force` includes these, and any age.
         """
         before = None if self.force else cutoff
         selection = self.selection or Selection(before=before, session=self.session)
@@ -337,7 +337,7 @@ class Meter:
         self._chars = 0
 
     def count_read(self, memories: Sequence[MemoryRecord]) -> None:
-        """Count the characters of memories that a summarizer reads."""
+        """Add the characters of these memories to those that were read in the cycle."""
         self._chars += sum(len(memory.content) for memory in memories)
 
     @property
@@ -388,11 +388,11 @@ class CycleContext:
 
     @property
     def is_contended(self) -> bool:
-        """Whether requests of this memory are in flight, or ended just now, and go first."""
+        """Whether the cycle lets requests go first, and one is in flight or ended just now."""
         return self.yields and self.gate.quiet_s < ACTIVE_S
 
     def may_continue(self) -> bool:
-        """Tell whether the cycle may begin another group: not stopped, and within its budget."""
+        """Return True if the cycle may begin another group: it was not stopped, and has budget left."""
         ended = self.lease.is_interrupted or self.stop.asked.is_set()
         if ended and not self.request.final:
             return False
@@ -404,6 +404,6 @@ class CycleContext:
             self.gate.yield_to_requests()
 
     def rest_after(self, worked_s: float) -> None:
-        """Pause in proportion to `worked_s` seconds of work while requests are active (`yields`)."""
+        """Pause in proportion to `worked_s` seconds of work, if requests are active and go first."""
         if self.yields:
             self.gate.rest_after(worked_s)

@@ -55,9 +55,10 @@ def _plan_parts(
     read: Callable[[int], Sequence[consolidation.Pending]],
     done: AbstractSet[str],
 ) -> Iterator[list[consolidation.Batch]]:
-    """Yield batches of the pending memories, part by part; the memories of the part `first` are read.
+    """Yield the batches of the pending memories, one list for each part of the backlog.
 
-    `read` returns up to a number of memories, oldest first; those in `done` are skipped.
+    `first` has the memories of the first part. `read` returns a number of the oldest pending memories, for
+    the further parts. Memories with ids in `done` are skipped.
     """
     limits, remaining = context.limits, context.candidates_max
     limit, found = min(context.plan_size, remaining), first
@@ -82,7 +83,7 @@ def _estimate_episodes(
 ) -> Iterator[Child]:
     """Yield the episodes that a planned batch will become, with estimated lengths.
 
-    In a batch too small for one, each memory becomes its own, and those in `excluded` share one.
+    In a batch too small for a summary, each memory becomes an episode; those in `excluded` share one.
     """
     lasting = [memory for memory in batch.members if memory.id not in excluded]
     unsummarized = [memory for memory in batch.members if memory.id in excluded]
@@ -97,7 +98,7 @@ def _estimate_episodes(
 
 
 def _estimate_episode(members: Sequence[consolidation.Pending], chars: int) -> Child:
-    """Return an episode of these memories that is not yet written, of about `chars` characters."""
+    """Return a planned episode of these memories, with a text of about `chars` characters."""
     return Child(
         id=members[0].id,
         covers_from=members[0].created_at,
@@ -109,7 +110,7 @@ def _estimate_episode(members: Sequence[consolidation.Pending], chars: int) -> C
 def _plan_rollups(
     batches: Sequence[consolidation.Batch], context: CycleContext, *, cutoff: datetime
 ) -> Iterator[consolidation.GroupReport]:
-    """Yield a report of each period up to `cutoff` that would be rolled up after these batches."""
+    """Yield a report of each period up to `cutoff` that a cycle with these batches would roll up."""
     excluded = context.store.sleep.ids_excluded_from_summaries()
     limits, minimum = context.limits, context.sleep.rollup_min_items
     coming = [
@@ -153,7 +154,7 @@ def _plan_rollups(
 def _estimate_model_s(
     groups: Sequence[consolidation.GroupReport], context: CycleContext
 ) -> float | None:
-    """Return the estimated seconds of a model's writing for these groups; None without a model."""
+    """Return how many seconds a model would write for these groups; None without a model."""
     status = context.summarizer.status()
     if status.state is not SummarizerState.MODEL:
         return None
@@ -199,7 +200,7 @@ class SleepCycle:
         """Cycles since the start, by trigger and outcome."""
 
     def now(self) -> datetime:
-        """Return the present time by the clock for the age of memories."""
+        """Return the present time from which the age of memories is counted."""
         return (self.age_clock or self.clock).now()
 
     @property
@@ -213,8 +214,8 @@ class SleepCycle:
     def run(self, request: CycleRequest) -> consolidation.CycleReport:
         """Run a cycle as requested and return its report.
 
-        Raises `SleepInProgress` if a cycle is running: a final request first waits for one in this
-        process until its deadline, and no request waits for another process.
+        Raises `SleepInProgress` if a cycle is running in any process. A final request first waits for a cycle
+        of its own process, up to its deadline.
         """
         wait_s = (request.deadline_s or 0.0) if request.final else 0.0
         with (
@@ -239,7 +240,7 @@ class SleepCycle:
     def _run_exclusively(
         self, summarizer: Summarizer, request: CycleRequest, stop: CycleStop
     ) -> consolidation.CycleReport:
-        """Run a cycle with the borrowed summarizer; log its report, and publish its events."""
+        """Run a cycle with the borrowed summarizer, log it, publish its events, and return its report."""
         now, before = self.now(), summarizer.status()
         used = summarizer.rule_based() if request.rules_only else summarizer
         context = self._make_context(request, used, now=now, stop=stop)

@@ -49,7 +49,7 @@ class RollupRun:
     def roll_up(self, *, before: datetime) -> None:
         """Roll up all periods that ended by the time `before`, while the cycle may continue.
 
-        None goes beyond a memory that waits for consolidation.
+        Periods that are not over at the time of the oldest memory that waits for consolidation wait, too.
         """
         levels = list(UPPER_LEVELS)
         with self._store.search.one_snapshot():
@@ -70,9 +70,9 @@ class RollupRun:
     def _next_due(
         self, levels: list[periods.Level], before: datetime
     ) -> tuple[list[periods.Period], PendingRollups]:
-        """Return the periods to roll up of the first of `levels` with any, and what was read.
+        """Return the due periods of the lowest level that has any, with the summaries that were read.
 
-        Levels before that are removed. Periods that contain a failed one are left out.
+        Levels without due periods are removed from `levels`. A period that contains a failed one is not due.
         """
         while levels:
             level = levels[0]
@@ -95,7 +95,7 @@ class RollupRun:
     def _roll_up(
         self, due: Sequence[periods.Period], existing: Mapping[datetime, str]
     ) -> None:
-        """Write the summaries of the periods `due`, in place of the `existing` ones; record failures."""
+        """Write the summaries of the periods `due`, in place of `existing` ones by id; record failures."""
         for period in due:
             if not self._context.may_continue():
                 return
@@ -125,7 +125,7 @@ class RollupRun:
     ) -> None:
         """Store a period's summary, made of `sources`, in place of the `existing` one, and report it.
 
-        Raises `SummarizerFailed`.
+        Raises `SummarizerFailed` if the sources say nothing.
         """
         minimum = self._context.sleep.rollup_min_items
         rolled_up = compose_rollup(sources, level=period.level, minimum=minimum)
@@ -182,7 +182,7 @@ def rollup_periods(found: PendingRollups, level: periods.Level) -> list[periods.
 def period_report(
     period: periods.Period, status: consolidation.GroupStatus
 ) -> consolidation.GroupReport:
-    """Return the report of a period without a summary."""
+    """Return the report of a period, without an episode."""
     return consolidation.GroupReport(
         session="",
         source=None,
@@ -199,10 +199,10 @@ def period_report(
 def read_sources(
     store: MemoryStore, members: Sequence[Episode], level: periods.Level
 ) -> list[RollupSource]:
-    """Return what a period's summary is extracted from, of its `members`, the oldest first.
+    """Return the sources of a period's summary, one for each of its `members`, the oldest first.
 
-    A summary that only says that there is nothing to say has no text, unless all do, and so has one
-    of up to `ENDED_ORIGINALS_MAX` memories that newer ones ended.
+    A source has no text if the member says that there is nothing to say, or if newer memories ended all of
+    its few memories. If that is so of all members, each source has its text.
     """
     projects: Mapping[str, str] = {}
     names: Mapping[str, str] = {}
@@ -244,7 +244,7 @@ ENDED_ORIGINALS_MAX = 3
 
 
 def _is_all_ended(store: MemoryStore, summary: Episode) -> bool:
-    """Return whether newer memories ended all that a summary of few memories says."""
+    """Return True if newer memories ended all sentences of a summary's up to `ENDED_ORIGINALS_MAX` memories."""
     if not 0 < summary.item_count <= ENDED_ORIGINALS_MAX:
         return False
     originals = store.memories.originals(summary.id)
@@ -267,11 +267,11 @@ def rewrite_stale(
     exclusive: AbstractContextManager[object],
     highest: periods.Level = periods.Level.MONTH,
 ) -> int:
-    """Rewrite all stale summaries up to the level `highest`, and return how many.
+    """Rewrite all stale summaries up to the level `highest`, and return their number.
 
-    A summary is stale after a memory below it was forgotten. The lowest level goes first; a day of
-    fewer episodes than `minimum` keeps their whole text. `exclusive` is a lock, entered so that one
-    thread at a time rewrites. No model is asked, because callers wait.
+    A summary is stale after a memory below it was forgotten. The lowest level goes first; a day of fewer
+    episodes than `minimum` keeps their whole text. `exclusive` is a lock, entered so that one thread at a
+    time rewrites. No model is asked, because callers wait.
     """
     tries_left = TRIES_MAX
     rewritten = 0
@@ -325,7 +325,7 @@ def _rewrite_rollup(
 def _find_common_origin(
     parts: Sequence[Episode | MemoryRecord],
 ) -> tuple[str, str | None]:
-    """Return the session and the source that all memories or summaries share, "" and None for several."""
+    """Return the session and the source of all these memories or summaries; "" and None where they differ."""
     sessions = {part.session for part in parts}
     sources = {part.source for part in parts}
     return (
@@ -366,7 +366,7 @@ def _rewrite_episode(
 def _summarize_extractively(
     memories: Sequence[MemoryRecord], stale: StaleSummary, summarizer: Summarizer
 ) -> Summary:
-    """Return an extractive summary, or the text itself, as forgetting must not fail because of it."""
+    """Return an extractive summary of memories, or their text if that fails; without memories, a fixed text."""
     if not memories:
         pruned = any(original.pruned_at for original in stale.originals)
         return Summary(
@@ -386,7 +386,7 @@ def _summarize_extractively(
 def _restore_exact_values(
     memory: MemoryRecord, details: Sequence[Detail]
 ) -> MemoryRecord:
-    """Return a pruned memory with its exact values, but no secrets, as text; other memories unchanged."""
+    """Return the memory; if its text was pruned, its exact values without secrets become the text."""
     if memory.content:
         return memory
     values = (

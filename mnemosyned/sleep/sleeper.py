@@ -138,7 +138,7 @@ class SleepScheduler:
                 self._cap_executor.submit(self._guard_job(enforce_once))
 
     def wake(self) -> None:
-        """Reckon the next cycle again after the wall clock has jumped, also back, as after suspend."""
+        """Recompute the time of the next cycle after the wall clock has jumped, also backward."""
         job, plan = self._scheduler.get_job(JOB), self._plan
         if job and plan:
             now = datetime.now(UTC)
@@ -175,7 +175,7 @@ class SleepScheduler:
             self._retry_soon()
 
     def _retry_soon(self) -> None:
-        """Move the next scheduled cycle forward to `AGAIN_AFTER` from now, if that is earlier."""
+        """Set the next scheduled cycle to `AGAIN_AFTER` from now, unless it comes earlier anyway."""
         job, soon = self._scheduler.get_job(JOB), datetime.now(UTC) + AGAIN_AFTER
         if job and job.next_run_time > soon:
             job.modify(next_run_time=soon)
@@ -219,10 +219,10 @@ def final_consolidation(
 ) -> CycleReport:
     """Run the last cycle before the program ends, within `deadline_s`, and return its report.
 
-    The usual age of memories applies, and the deadline ends the cycle between two groups. A summary
-    that a model is writing is abandoned. A model that may write again is interrupted when its time
-    is up or `keep_going` returns False; the extractive summarizer does the rest. Pruning and
-    purging, whose time cannot be known, wait for the first cycle after the next start.
+    The usual age of memories applies, and the deadline ends the cycle between two groups. A summary that a
+    model is writing is abandoned. If the deadline leaves ample time, a model writes summaries until its time
+    is up or `keep_going` returns False; the extractive summarizer does the rest. Pruning and purging, whose
+    time cannot be known, wait for the first cycle after the next start.
     """
     ends = time.monotonic() + deadline_s
     cycle.lease.interrupt()
@@ -256,7 +256,7 @@ def _interrupt_model_after(
     ends = time.monotonic() + seconds
 
     def watch() -> None:
-        """Wait until the time is up or the block has ended."""
+        """Interrupt the model when the time is up or `keep_going` returns False, unless the block has ended."""
         while not over.wait(POLL_S):
             if time.monotonic() >= ends or not keep_going():
                 lease.interrupt()
@@ -351,13 +351,13 @@ class Sleeper:
         self.stop()
 
     def start(self) -> None:
-        """Start the schedule and the triggers, unless cycles run on request. Raises `ConfigInvalid`."""
+        """Start the schedule and the triggers, if this object has a scheduler. Raises `ConfigInvalid`."""
         self.reschedule()
         if self._scheduler:
             self._scheduler.start()
 
     def stop(self) -> None:
-        """Stop the schedule and triggers; end the running cycle after the group it works on."""
+        """Stop the scheduler, if there is one; the running cycle ends after its present group."""
         if self._scheduler:
             self.cycle.lease.interrupt()
             self._scheduler.stop()
@@ -368,7 +368,7 @@ class Sleeper:
             self._scheduler.set_schedule(self.cycle.settings.config)
 
     def wake(self) -> None:
-        """Reckon the next cycle again after a jump of the wall clock, such as after suspend."""
+        """Recompute the time of the next cycle after a jump of the wall clock, such as after suspend."""
         if self._scheduler:
             self._scheduler.wake()
 
@@ -379,7 +379,7 @@ class Sleeper:
         return report
 
     def exceeds_capacity(self, working: int | None = None) -> bool:
-        """Return whether the `working` memories, counted by default, exceed `wm_max` or a raised capacity."""
+        """Return whether `working` memories (None: the present number) exceed the present capacity."""
         if working is None:
             working = self.store.memories.working_count()
         capacity = self.cycle.settings.config.wm_max
@@ -390,8 +390,8 @@ class Sleeper:
     def enforce_cap(self, working: int | None = None) -> None:
         """Consolidate the oldest memories if working memory exceeds its capacity.
 
-        With a host or a schedule that happens in the background. `working` is the number of working
-        memories, if known. Errors are logged, not raised: the memories stay.
+        A host does so in the background; without one, it happens here, without a model. `working` is the
+        number of working memories, if known. Errors are logged, not raised: the memories stay.
         """
         try:
             if time.monotonic() < self._postponed_until or not self.exceeds_capacity(
@@ -408,7 +408,7 @@ class Sleeper:
             log_failure("cap_not_enforced", error)
 
     def enforce_cap_in_background(self) -> None:
-        """Consolidate memories over the capacity in this thread. Raises `SleepInProgress`."""
+        """Consolidate memories over the capacity now, unless cycles are postponed. Raises `SleepInProgress`."""
         if time.monotonic() < self._postponed_until:
             return
         self.consolidate_excess(rules_only=bool(self._find_refusal()), wait_s=WAIT_S)
@@ -417,9 +417,9 @@ class Sleeper:
     def consolidate_excess(self, *, rules_only: bool, wait_s: float = 0.0) -> None:
         """Consolidate the oldest memories until the others fit the capacity.
 
-        It first waits up to `wait_s` for a running cycle. With `rules_only` no model is asked. A
-        cycle that takes longer than the host's turn resumes in another turn. Raises
-        `SleepInProgress`.
+        First waits up to `wait_s` for a running cycle. With `rules_only` no model is asked. A cycle that
+        takes longer than the host's turn resumes in another turn. If some memories cannot be consolidated,
+        the capacity is raised. Raises `SleepInProgress`.
         """
         turn_s = self._turn_s
         with self._enforcing:
@@ -457,7 +457,7 @@ class Sleeper:
     def _raise_capacity(self, capacity: int) -> None:
         """Raise the capacity if memories beyond `capacity` could not be consolidated.
 
-        Until the setting changes, the next try comes once a share of `HEADROOM` has come in on top.
+        The next try comes when the setting changes, or working memory has grown by the share `HEADROOM`.
         """
         left = self.store.memories.working_count()
         if left > capacity:
@@ -492,7 +492,7 @@ class Sleeper:
         )
 
     def check_triggers(self) -> None:
-        """Check the triggers, with a host only if one may be due; then run the chores."""
+        """Run a cycle if a trigger is due, then the chores; with a host, count memories only if needed."""
         sleep = self.cycle.settings.config.sleep
         by_age = bool(sleep.on_count or sleep.on_idle_minutes)
         if self._scheduler or self._watch.may_be_due(
@@ -517,9 +517,9 @@ class Sleeper:
     ) -> CycleReport | None:
         """Run a cycle in the background; return the report, or None if the cycle was put off.
 
-        A cycle is put off while cycles are paused, and if the model may not write; memories past
-        their time to live are then consolidated anyway, by the extractive summarizer. `selection` is what to
-        consolidate; None for all memories old enough. Raises `SleepInProgress`.
+        A cycle is put off while cycles are paused or postponed, and while a model may not write. In the last
+        case, the extractive summarizer still consolidates memories past their time to live. `selection` is
+        what to consolidate; None for all memories old enough. Raises `SleepInProgress`.
         """
         if time.monotonic() < self._postponed_until:
             return None
@@ -549,7 +549,7 @@ class Sleeper:
         return report
 
     def _find_refusal(self, activity: WorkingActivity | None = None) -> str:
-        """Return why a model may not write now, such as "quiet hours"; empty if it may, or is none."""
+        """Return why a model may not write now, such as "quiet hours"; empty if it may or there is no model."""
         if not self.cycle.lease.has_model:
             return ""
         local = in_zone(datetime.now(UTC), self.zone).time()
@@ -558,7 +558,7 @@ class Sleeper:
         return triggers.model_refusal(sleep, self.machine(), activity, local)
 
     def _note_refusal(self, reason: str, trigger: Trigger) -> None:
-        """Save why a cycle was put off, empty if it was not, for `status`; log a new reason."""
+        """Save for `status` why a cycle was put off, or "" if it was not; log a new reason."""
         if reason and reason != self.waits_for:
             log.info("cycle_put_off", trigger=trigger.value, reason=reason)
         self.waits_for = reason

@@ -50,7 +50,7 @@ def select_by_age(
     age: timedelta,
     slack: timedelta = timedelta(hours=1),
 ) -> Selection | None:
-    """Select memories older than `age` once one is older by `slack`, so that a cycle finds several."""
+    """Select memories older than `age` once the oldest is older by `slack` more; None before."""
     if activity.oldest is None or activity.oldest >= shift(now, -age - slack):
         return None
     return Selection(before=shift(now, -age))
@@ -59,7 +59,7 @@ def select_by_age(
 def select_by_count(
     activity: WorkingActivity, now: datetime, *, entries: int, fresh: timedelta
 ) -> Selection | None:
-    """Select memories older than `fresh` of sources with at least `entries` such memories; None without one."""
+    """Select memories older than `fresh` from sources with at least `entries` of them; None without any."""
     counts = activity.by_source.items()
     sources = tuple(name for name, count in counts if count >= entries)
     return Selection(before=shift(now, -fresh), sources=sources) if sources else None
@@ -72,14 +72,14 @@ def select_by_size(
     rows_max: int,
     bytes_max: int | None = None,
 ) -> Selection | None:
-    """Select the oldest memories once working memory exceeds a limit, down to a margin below it.
+    """Select the oldest memories if working memory exceeds a limit; None if not.
 
-    The limits are `rows_max` memories and `bytes_max` bytes, None for no limit. Return None below them.
-    Excess bytes count as memories of average size.
+    The limits are `rows_max` memories and `bytes_max` bytes, None for no limit. Enough memories are selected
+    to leave the share `HEADROOM` free. Excess bytes count as memories of average size.
     """
 
     def count_excess(margin: float) -> int:
-        """Return the number of memories over the limits, reduced by the share `margin`."""
+        """Return how many memories to move so that the rest fits the limits, lowered by the share `margin`."""
         excess = activity.rows - int(rows_max * (1 - margin))
         if bytes_max is not None and activity.bytes:
             surplus = activity.bytes - bytes_max * (1 - margin)
@@ -97,7 +97,7 @@ def select_when_idle(
     gain_min: int,
     fresh: timedelta,
 ) -> Selection | None:
-    """Select memories older than `fresh`, `gain_min` at least, once no request came for `quiet`."""
+    """Select memories older than `fresh` after `quiet` without requests; None if fewer than `gain_min`."""
     seasoned = sum(activity.by_source.values())
     is_due = activity.quiet >= quiet and seasoned >= gain_min
     return Selection(before=shift(now, -fresh)) if is_due else None
@@ -109,7 +109,7 @@ def select_by_tokens(
     *,
     budget: int,
 ) -> Selection | None:
-    """Select the oldest memories of the largest session if it uses most of `budget` tokens."""
+    """Select the oldest memories of the largest session if it uses most of `budget` tokens; None if not."""
     if not activity.by_session:
         return None
     name = max(activity.by_session, key=lambda name: activity.by_session[name][1])
@@ -141,8 +141,8 @@ def model_refusal(
 ) -> str:
     """Return why a model may not write for a background cycle, or an empty text if it may.
 
-    The settings `sleep` say at which load, power supply and hours. `local` is the time of day of
-    the owner; quiet hours may reach over midnight.
+    The settings `sleep` name the load, power supply and quiet hours that forbid it. `local` is the time of
+    day of the owner; quiet hours may reach over midnight.
     """
     begins, _, ends = (sleep.quiet_hours or "").partition("-")
     if ends:
@@ -236,11 +236,11 @@ class TriggerWatch:
     def may_be_due(
         self, changed_at: float, *, settle_s: float, quiet: timedelta
     ) -> bool:
-        """Return whether `check` could find a trigger due, by the last count of the memories.
+        """Return whether `check` might find a trigger due, judged by the last count of the memories.
 
-        True also if the count is out of date: taken within `settle_s` of the last change, which was
-        at `changed_at` by the monotonic clock, or older than `SEEN_S`, as other processes change
-        memories, too. `quiet` is the time since the last request.
+        True also if that count is out of date: made less than `settle_s` after the last change, which was at
+        `changed_at` by the monotonic clock, or older than `SEEN_S`, as other processes change memories, too.
+        `quiet` is the time since the last request.
         """
         began, triggers = self.monotonic(), self.triggers()
         if not triggers or began < self._quiet_until:
@@ -256,7 +256,10 @@ class TriggerWatch:
         )
 
     def check(self) -> Trigger | None:
-        """Run a cycle for the first trigger that is due; return its name, None without or after a cycle."""
+        """Run a cycle for the first due trigger, and return its name; None if none is due or one is running.
+
+        A trigger whose cycle consolidated nothing is suspended for a while.
+        """
         began, triggers = self.monotonic(), self.triggers()
         if not triggers or began < self._quiet_until:
             return None
@@ -292,7 +295,7 @@ JUMP = timedelta(minutes=1)
 
 
 def read_machine_state(power: Path = POWER) -> MachineState:
-    """Return power supply and load of the machine; on mains, and no load, where unknown."""
+    """Return whether the machine runs on its battery, and its load; False and 0.0 where unknown."""
     try:
         load = os.getloadavg()[0] / (os.cpu_count() or 1)
     except OSError:
@@ -301,7 +304,7 @@ def read_machine_state(power: Path = POWER) -> MachineState:
 
 
 def is_on_battery(power: Path = POWER) -> bool:
-    """Tell whether the machine runs on its battery: discharging, and no charger plugged in."""
+    """Return whether the machine runs on its battery: discharging, and no charger plugged in."""
     states = [
         _read_text(supply / "status") for supply in _power_supplies(power, "Battery")
     ]
@@ -312,7 +315,7 @@ def is_on_battery(power: Path = POWER) -> bool:
 
 
 def _power_supplies(power: Path, kind: str) -> list[Path]:
-    """Return the folders under `power` of the machine's own power supplies of a kind."""
+    """Return the folders of the machine's power supplies of a kind, without those of attached devices."""
     if not power.is_dir():
         return []
     return [
@@ -332,7 +335,7 @@ def _read_text(file: Path) -> str:
 
 
 def machine_uptime_s() -> float:
-    """Return the seconds since the machine started, with suspend, whatever the wall clock does."""
+    """Return the seconds since the machine started, including suspended time."""
     return clock_gettime(CLOCK_BOOTTIME)
 
 
@@ -404,7 +407,7 @@ class ClockGuard:
         return self.look().now
 
     def look(self) -> Judgment:
-        """Compare the clock with its last trusted reading, and store the new one."""
+        """Return a judgment of the clock by its last trusted reading; store the new reading at most hourly."""
         with self._looking:
             judgment = self._judge_clock()
             self._log_change(judgment)
@@ -436,7 +439,7 @@ class ClockGuard:
         )
 
     def _judge_clock(self) -> Judgment:
-        """Judge the clock by its last trusted reading, and keep the new one in memory."""
+        """Return a judgment of the clock by its last trusted reading, and keep the new reading in memory."""
         now, up = self.clock.now(), self.uptime()
         judgment = judge_clock(self._seen, now=now, boot=self.boot(), uptime_s=up)
         self._seen = judgment.sighting
@@ -458,7 +461,7 @@ class ClockGuard:
         self._doubted = doubted
 
     def _store_sighting(self, sighting: Sighting, *, every_s: float) -> None:
-        """Store a reading of the clock if the stored one is `every_s` seconds old; log a failure."""
+        """Store a clock reading unless the stored one is less than `every_s` seconds older; log a failure."""
         kept = self._kept
         if kept and sighting.uptime_s - kept.uptime_s < every_s:
             return

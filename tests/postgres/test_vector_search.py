@@ -245,7 +245,7 @@ def near_to(
     """The positions of what is found by meaning, and the note on it."""
     query = Query(terms=parse_terms(text), limit=10)
     candidates = store.search.candidates(query)
-    near, note = vectors.near(vectors.ask(text), query, candidates)
+    near, note = vectors.add_similarities(vectors.ask(text), query, candidates)
     return sorted(match.position for match in near.memories), note
 
 

@@ -256,7 +256,7 @@ class CommonVectors(MemoryVectors, ABC):
     def _model_number(self) -> int:
         """Return the model's number in the tables; 0 if no vector of it is there."""
 
-    def near(
+    def add_similarities(
         self, question: PendingVector | None, query: Query, candidates: SearchCandidates
     ) -> tuple[SearchCandidates, str]:
         """Return the candidates with similarities to the question's vector, and an empty note.

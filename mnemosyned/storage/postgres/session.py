@@ -17,7 +17,7 @@ import psycopg
 
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.edit import Position, details_with
+from mnemosyned.memory.edit import Position, details_with_secrets
 from mnemosyned.memory.engine_ports import LOCAL_NAME, LOCAL_OWNER
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.forgetting import content_hash
@@ -527,7 +527,7 @@ class PostgresSession(CommonSession):
             seq=seq,
         )
         secrets = [pair for text in others for pair in detail_pairs(text)]
-        restated = details_with(memory, secrets)
+        restated = details_with_secrets(memory, secrets)
         values = {(str(each.kind), each.value): each.sensitive for each in restated}
         self._write_details(seq, values)
         self.leave_secrets(seq, episode)

@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.edit import Position, details_with
+from mnemosyned.memory.edit import Position, details_with_secrets
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.values import (
@@ -330,7 +330,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
             "JOIN detail_kind AS k ON k.number = d.kind WHERE a.episode_seq = ? AND d.sensitive",
             (episode,),
         ).fetchall()
-        self.insert_episode_details(details_with(memory, secrets), episode)
+        self.insert_episode_details(details_with_secrets(memory, secrets), episode)
         self.leave_secrets(seq, episode)
 
     def write_words(
