@@ -328,7 +328,7 @@ class EndingFinder:
 
     def read_again(self) -> None:
         """Read all memories again in the background, as some were restored with their learnings."""
-        self.store.endings.read_again()
+        self.store.endings.mark_all_unread()
         self._read_to = 0
         self._has_news = self._has_news_ahead = True
 

@@ -187,7 +187,7 @@ def test_memories_are_read_once_in_the_order_of_arrival(ended: MemoryStore) -> N
     ended.endings.add([], read_up_to=last)
     assert unread(ended) == {}
 
-    ended.endings.read_again()
+    ended.endings.mark_all_unread()
     assert list(ended.endings.unread(limit=1)) == [first]
 
 
@@ -246,7 +246,7 @@ def test_restored_memories_are_not_learned_from(ended: MemoryStore) -> None:
     assert unlearned(ended) == ["pending"]
 
     ended.exchange.restore(exported)
-    ended.endings.read_again()
+    ended.endings.mark_all_unread()
     assert unlearned(ended) == ["pending"]
     ended.learnings.add_late([], learned_up_to=max(ended.learnings.unlearned(limit=10)))
     remember_batch(ended, replace(pending, id="later"))

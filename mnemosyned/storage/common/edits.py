@@ -39,10 +39,10 @@ class EditTransaction:
         self._changed: list[int] = []
 
     def edit(self, edits: Iterable[MemoryEdit], action: Action | None) -> EditOutcome:
-        """Apply the edits of an action, and return which memories changed; unknown ids are skipped.
+        """Apply the edits of an action, record the action, and return what changed. Unknown ids are skipped.
 
-        Stale episodes are emptied. If earlier texts are dropped, a purge is requested. Raises
-        `BatchChanged` if a memory is no longer as it was read before the edit.
+        Stale episodes are emptied. If earlier texts are dropped, a purge is requested. Raises `BatchChanged`
+        if a memory is no longer as it was read before the edit.
         """
         # The edits and row numbers of the memories in each episode, and in working memory (None).
         groups: dict[int | None, dict[int, MemoryEdit]] = defaultdict(dict)
@@ -79,7 +79,7 @@ class EditTransaction:
         )
 
     def _edit_originals(self, episode: int, targets: Mapping[int, MemoryEdit]) -> None:
-        """Edit originals of an episode, which gets their new names if all of its originals get them."""
+        """Edit originals of an episode; rename the episode if all of them get the same session and source."""
         edits = list(targets.values())
         renamed = (
             len({(edit.after.session, edit.after.source) for edit in edits}) == 1
@@ -97,10 +97,10 @@ class EditTransaction:
     def _edit_original(
         self, seq: int, episode: int, edit: MemoryEdit, *, renamed: bool
     ) -> None:
-        """Edit an original, and move it to working memory if the edit takes the original out of an episode.
+        """Edit an original; move it to working memory if it no longer belongs to its episode.
 
-        `renamed` tells that the whole episode moves with it. Leave the original unchanged if its
-        summary would become stale and could not be rewritten, as other originals were pruned.
+        `renamed` means that the whole episode is renamed. The original stays unchanged if its summary would
+        become stale and could not be rewritten, as other originals were pruned.
         """
         # A renamed original leaves its episode, and a moved one that the episode does not cover.
         leaves = not renamed and (
@@ -130,7 +130,7 @@ class EditTransaction:
         return covered is not None
 
     def _write_edit(self, seq: int, episode: int | None, edit: MemoryEdit) -> None:
-        """Save the state before the edit as a revision, then write the memory and what is made of it."""
+        """Save the former state as a revision; write the memory, its learnings and its index entries."""
         session = self._session
         self._changed.append(seq)
         if edit.is_reworded:
@@ -166,7 +166,7 @@ class EditTransaction:
             session.restate_details(seq, episode, edit.after)
 
     def _rename_episode(self, episode: int, edit: MemoryEdit) -> None:
-        """Give an episode and its log entries the names after `edit`; name the roll-ups above again."""
+        """Give an episode and its log entries the new session and source, and rename the roll-ups above."""
         session = self._session
         names = {"session_id": edit.after.session, "source": edit.after.source}
         renamed = session.update(
@@ -210,7 +210,7 @@ class ChangeStore(StorePart):
     def groups(
         self, session: CommonSession, ids: Sequence[str], *, size: int
     ) -> list[list[str]]:
-        """Split known ids into groups of about `size`, the originals of an episode together."""
+        """Return the known ids in groups of about `size`; the originals of an episode are in one group."""
         positions = session.positions_of(ids)
         members: dict[int, list[str]] = defaultdict(list)
         for id in ids:
@@ -249,9 +249,9 @@ class ChangeStore(StorePart):
         remove: bool = False,
         action: Action | None = None,
     ) -> int:
-        """Add tags to memories, or remove them; return how many memories changed.
+        """Add tags to memories, or remove them from memories; return how many memories changed.
 
-        Raises `InvalidRequest` for a memory with too many.
+        Raises `InvalidRequest` if a memory would have too many tags.
         """
         seqs = {seq for seq, _ in session.positions_of(ids).values()}
         rows = session.select("tag", "memory_seq, name", memory_seq=seqs, name=tags)
@@ -275,7 +275,7 @@ class ChangeStore(StorePart):
         pinned: bool,
         action: Action | None = None,
     ) -> int:
-        """Pin or unpin working memories; return how many of these ids are working memories."""
+        """Pin or unpin working memories, and return their number; a cycle may take unpinned ones at once."""
         table = session.memory_tables[0]
         # Rows beside those of an id are looked up by their key: `OFFSET 0` is not taken apart by
         # a planner that believes an owner to be small.

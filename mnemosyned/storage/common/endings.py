@@ -37,7 +37,7 @@ def forget_endings(session: CommonSession, ids: Sequence[str]) -> None:
 
 
 def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
-    """Insert an ending unless it is stored; return whether, or None without one of its memories."""
+    """Insert an ending unless it is stored; return if it was new, None if one of its memories is missing."""
     if len(session.positions_of([ending.older, ending.newer])) < 2:
         return None
     return ENDINGS.add(session, ending, UNLESS_KNOWN)
@@ -46,7 +46,7 @@ def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
 def read_ended(
     session: CommonSession, ids: Sequence[str]
 ) -> dict[str, tuple[EndedStatement, ...]]:
-    """Return the ended statements of these memories by id, each once, with the memory that ended it first."""
+    """Return {id: ended statements} of these memories; of several endings of a statement, the first counts."""
     endings = ENDINGS.find(
         session,
         "AND older_id = ANY(%(ids)s::text[]) AND NOT undone LIMIT %(most)s",
@@ -63,7 +63,7 @@ def read_ended(
 def _quote_endings(
     session: CommonSession, endings: Sequence[EndingRecord]
 ) -> dict[EndingRecord, EndedStatement]:
-    """Return the statement of each ending whose memories are stored, in words, empty if pruned."""
+    """Return {ending: its statement in words} if both memories are stored; pruned words are empty."""
     involved = {id for each in endings for id in (each.older, each.newer)}
     memories = session.memories(list(involved)) if involved else {}
     return {
@@ -82,7 +82,7 @@ def _quote_endings(
 def read_memories_after(
     session: CommonSession, position: int, *, limit: int, condition: str = ""
 ) -> dict[int, MemoryRecord]:
-    """Return up to `limit` memories by row number from an SQL `condition` that follows one on `m.seq`."""
+    """Return {row number: memory} for the first `limit` above `position` that meet an SQL `condition`."""
     memories = session.memories_at(
         session.column(
             # Each part by its index, and no further than the limit.
@@ -112,7 +112,7 @@ class EndingStore(StorePart):
     ) -> dict[int, MemoryRecord]:
         """Return up to `limit` memories above `after` that were not read for endings, by row number.
 
-        With `newest`, none before the last so many.
+        With `newest`, only memories with the last `newest` row numbers are returned.
         """
         read = session.select_value("ending_progress", "position") or 0
         if newest is not None:
@@ -143,13 +143,12 @@ class EndingStore(StorePart):
     ) -> int:
         """Add unknown endings, and withdraw refuted ones; return how many were added or withdrawn.
 
-        No ending is added between two memories of which one was undone, or no longer begins with
-        the text in which it was found, of `texts` by id: an edited memory is read again. Those that the newer
-        memories `judged` made are deleted if they are neither among `endings` nor undone, nor found
-        after the time `read_at` at which the memories were read, as by an edit in the meantime. In the
-        same transaction, all memories up to the row number `read_up_to` are marked as read, and
-        summaries that these changes concern are emptied, to be rewritten. With `read_up_to`, nobody
-        waits for the disk: after a crash, these memories are read again.
+        An ending is left out if a person undid an ending between its memories, or if a memory no longer
+        begins with its text in `texts` ({id: text}). Stored endings by the newer memories `judged` are
+        deleted if they are not in `endings`, not undone, and not found after `read_at`, when the memories
+        were read. Summaries of the older memories are emptied, to be rewritten. In the same transaction, all
+        memories up to the row number `read_up_to` are marked as read. With `read_up_to`, nobody waits for the
+        disk: after a crash, these memories are read again.
         """
 
         def change(session: CommonSession) -> int:
@@ -170,22 +169,22 @@ class EndingStore(StorePart):
         return self._engine.write(change, durable=read_up_to is None)
 
     @writes
-    def read_again(self, session: CommonSession) -> None:
-        """Mark all memories as not read; known endings stay."""
+    def mark_all_unread(self, session: CommonSession) -> None:
+        """Mark all memories as not read for endings; known endings stay."""
         session.delete("ending_progress")
 
     @reads
     def of(
         self, session: CommonSession, ids: Sequence[str]
     ) -> dict[str, tuple[EndedStatement, ...]]:
-        """Return the ended statements of these memories by id, as `read_ended` does."""
+        """Return {id: ended statements} of these memories, as `read_ended` does."""
         return read_ended(session, ids)
 
     @reads
     def quote(
         self, session: CommonSession, endings: Sequence[EndingRecord]
     ) -> dict[EndingRecord, EndedStatement]:
-        """Return the text of the statement that each ending ended; leave out forgotten ones."""
+        """Return {ending: its statement in words}; endings of forgotten memories are left out."""
         return _quote_endings(session, endings)
 
     @reads
@@ -200,9 +199,9 @@ class EndingStore(StorePart):
     ) -> list[EndingRecord]:
         """Return up to `limit` endings, the newest first.
 
-        `id` limits them to those with this memory as the older or the newer one, `undone` to those
-        that were undone, or that were not. `after` is the time of the last one seen, with the
-        number seen of that time.
+        `id` selects endings with this memory as the older or the newer one, `undone` those that were undone
+        (True) or not (False). `after` has the time of the last ending seen, and how many of that time were
+        seen.
         """
         conditions = [
             (id, "AND (older_id = %(id)s OR newer_id = %(id)s) "),
@@ -223,7 +222,7 @@ class EndingStore(StorePart):
 
     @writes
     def undo(self, session: CommonSession, id: str, *, undone: bool = True) -> int:
-        """Mark all endings of a memory as undone, or as in force again; return how many changed."""
+        """Mark a memory's endings as undone or in force again, and empty its summary; return their number."""
         _empty_summaries(session, [id])
         return session.execute(
             "UPDATE ending SET undone = %(undone)s WHERE owner = %(owner)s "
@@ -236,7 +235,7 @@ class EndingStore(StorePart):
 def _find_new(
     session: CommonSession, endings: Sequence[EndingRecord], texts: Mapping[str, str]
 ) -> list[EndingRecord]:
-    """Return the endings that `EndingStore.add` adds, each once."""
+    """Return the endings for `EndingStore.add` to insert: not known, not undone, of unedited memories."""
     known = ENDINGS.find(session, _BY_NEWER, ids=list({each.newer for each in endings}))
     undone = {(each.older, each.newer) for each in known if each.undone}
     now = session.memories(list(texts)) if texts else {}
@@ -259,10 +258,10 @@ def _withdraw_endings(
     endings: Sequence[EndingRecord],
     read_at: datetime | None,
 ) -> list[str]:
-    """Delete the endings by the memories `judged` that are not among `endings`; return the older ids.
+    """Delete endings by the memories `judged` that are not among `endings`; return the older memories' ids.
 
-    Those that were undone stay, those found after the time `read_at`, and those of memories whose
-    words are not searched.
+    Endings stay if they were undone or found after `read_at`, or if the older memory was pruned or
+    superseded.
     """
     true = set(map(_key, endings))
     refuted = [
@@ -290,7 +289,7 @@ def _withdraw_endings(
 
 
 def _empty_summaries(session: CommonSession, ids: Sequence[str]) -> None:
-    """Empty the summaries made of these memories, to be rewritten; not those of pruned originals."""
+    """Empty the episodes of these memories, to be rewritten, except episodes with pruned originals."""
     episodes = {episode for _, episode in session.positions_of(list(ids)).values()}
     invalidate(
         session,

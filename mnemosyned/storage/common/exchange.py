@@ -91,7 +91,7 @@ def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
 
 
 def _restore_log_entry(session: CommonSession, entry: LogEntry) -> Outcome:
-    """Insert a log entry unless it is stored, under its old number if that is free; return whether."""
+    """Insert a log entry unless it is stored, under its old number if that is free; return if inserted."""
     known = session.scalar(
         "SELECT 1 FROM consolidation_log WHERE owner = %(owner)s "
         "AND episode_id IS NOT DISTINCT FROM %(episode)s::text AND cycle_id = %(cycle)s "
@@ -157,7 +157,7 @@ class RestoreTransaction(ABC):
         self._restore_records(
             sorted(rollups, key=lambda rollup: rollup.level), self._restore_rollup
         )
-        self._restore_records(by_kind[ExportedSupersession], self._link)
+        self._restore_records(by_kind[ExportedSupersession], self._restore_supersession)
         for kind, store in RESTORERS.items():
             self._restore_records(by_kind[kind], partial(store, self._session))
         self._restore_records(by_kind[KeptVector], self._restore_vector)
@@ -176,7 +176,7 @@ class RestoreTransaction(ABC):
     def _restore_groups(
         self, episodes: Sequence[ExportedEpisode], memories: Sequence[ExportedMemory]
     ) -> None:
-        """Restore episodes and memories, each memory under its episode if that lacks originals."""
+        """Restore episodes, then memories, each under its episode if that lacks originals."""
         ids = [episode.id for episode in episodes] + [memory.id for memory in memories]
         known = {
             id: record[0] for id, record in self._session.known_records(ids).items()
@@ -186,9 +186,9 @@ class RestoreTransaction(ABC):
             originals[memory.episode].add(memory.id)
 
         def store(episode: ExportedEpisode) -> Outcome:
-            """Store an episode if it is new, and all of its originals are; return the outcome."""
+            """Store an episode if it and all of its originals are new; return the outcome."""
             if episode.id in known:
-                return _known_summary(known[episode.id])
+                return _outcome_for_stored_id(known[episode.id])
             members = originals[episode.id]
             if not members or not members.isdisjoint(known):
                 self._outcome.left_out += 1
@@ -227,8 +227,8 @@ class RestoreTransaction(ABC):
         lacking = Counter({id: count for id, _, count in rows})
         placed: list[PlacedMemory] = []
 
-        def store(memory: ExportedMemory) -> Outcome:
-            """Choose the place of a memory to insert; return the outcome."""
+        def choose_place(memory: ExportedMemory) -> Outcome:
+            """Choose the place of a memory, for `_insert_memories`; return the outcome."""
             if memory.id in known:
                 content = known[memory.id]
                 # Pruned texts are empty; None is that of a summary.
@@ -252,7 +252,7 @@ class RestoreTransaction(ABC):
             self._outcome.working += home is None and memory.episode is not None
             return True
 
-        self._restore_records(memories, store)
+        self._restore_records(memories, choose_place)
         self._insert_memories(placed, last_number=last)
         seqs = [each.seq for each in placed]
         # Steps of forgotten memories with these numbers.
@@ -264,7 +264,7 @@ class RestoreTransaction(ABC):
         """Store a roll-up if its members are stored without a parent; else the next cycle writes it."""
         known = self._session.known_records([rollup.id])
         if rollup.id in known:
-            return _known_summary(known[rollup.id][0])
+            return _outcome_for_stored_id(known[rollup.id][0])
         # Its members are to be here without a parent, and no other is to have its period.
         free = self._session.scalar(
             "SELECT count(*) FROM episode WHERE owner = %(owner)s AND parent_id IS NULL "
@@ -296,7 +296,7 @@ class RestoreTransaction(ABC):
 
     @abstractmethod
     def _restore_vector(self, vector: KeptVector) -> Outcome:
-        """Store the vector of a memory that has none; return whether, or None without the memory."""
+        """Store the vector of a memory without one; return if it was stored, None if there is no memory."""
 
     def _insert_episode(self, episode: ExportedEpisode) -> None:
         """Insert a summary as it was exported, under its old row number or, if that is taken, a new one."""
@@ -312,8 +312,8 @@ class RestoreTransaction(ABC):
         if episode.emptied:
             mark_emptied(self._session, number)
 
-    def _link(self, supersession: ExportedSupersession) -> Outcome:
-        """Mark a memory as superseded; return whether that is new, or None without one of the memories."""
+    def _restore_supersession(self, supersession: ExportedSupersession) -> Outcome:
+        """Save the successor of a superseded memory; return if that is new, None if there is no memory."""
         older = self._session.position_of(supersession.memory)
         newer = self._session.position_of(supersession.superseded_by)
         if older is None or newer is None:
@@ -327,8 +327,8 @@ class RestoreTransaction(ABC):
         return bool(changed.rowcount)
 
 
-def _known_summary(content: str | None) -> Outcome:
-    """Return False if a summary has the id of another, or the reason of a conflict if a memory has it."""
+def _outcome_for_stored_id(content: str | None) -> Outcome:
+    """Return the outcome for a summary with a stored id: False for a summary's, a conflict for a memory's."""
     return False if content is None else OTHER_WORDS
 
 
@@ -475,7 +475,7 @@ class ExportSnapshot(ABC):
             yield sighting
 
     def count_expected(self) -> dict[str, int]:
-        """Return the number of exported memories as `memory`, and of all episodes as `episode`."""
+        """Return the number of exported memories as `memory`, and of all summaries as `episode`."""
         where = export_condition(self._chosen, "m")
         memories = sum(
             self._session.scalar(
@@ -523,7 +523,7 @@ class ExportSnapshot(ABC):
     def _read_details(
         self, plain: str | None, secret: str | None
     ) -> Iterable[tuple[str, str, bool]]:
-        """Return kind and value of exact values from their columns, and whether they are secrets."""
+        """Return (kind, value, is secret) of the exact values in two columns, of which one has the secrets."""
 
     def _rollups(self) -> Iterator[Record]:
         """Yield the exported summaries of days, weeks and months, each after its members."""
@@ -605,9 +605,9 @@ class ExchangeStore(StorePart):
         *,
         action: Action | None = None,
     ) -> RestoreReport:
-        """Store the records that are not here yet, in one transaction; count the outcomes.
+        """Store the records that are not here yet, in one transaction; return counts of the outcomes.
 
-        An episode is stored only with its originals in the same call; else they go to working
+        An episode is stored only with all of its originals in the same call; else the originals go to working
         memory. A roll-up is stored if all of its members are here.
         """
         return self._restoring(session, action).restore(records)

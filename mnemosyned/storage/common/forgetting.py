@@ -67,7 +67,7 @@ LEARNING = "learning"
 
 
 def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> None:
-    """Save copies of memories that have a text for the grace period, before deletion."""
+    """Save copies of these memories for the grace period, before their deletion; pruned ones are skipped."""
     memories = {
         seq: memory
         for seq, memory in session.memories_at(seqs).items()
@@ -129,7 +129,7 @@ def _save_copies(
 def _insert_history(
     session: CommonSession, seq: int, memory: MemoryRecord, copy: ForgottenCopy
 ) -> None:
-    """Insert the revisions and links of a memory put back, and let its source be read again."""
+    """Insert the revisions and supersessions of a restored memory, and let its source be read again."""
     for revision in copy.revisions:
         columns = column_names(REVISION_COLUMNS)
         row = dict(zip(columns, revision, strict=True))
@@ -167,7 +167,7 @@ NAMING = ("consolidation_log", "compaction")
 def chosen_conditions(
     choice: ForgetFilter, kind: Literal["memory", "learning"], column: str = "{}"
 ) -> list[listing.Condition]:
-    """Return the conditions of a forget filter on columns, time, and the newest row number of a kind.
+    """Return the conditions of a forget filter on columns, on time, and on the newest row of a `kind`.
 
     `column` is a format that turns a column's name into SQL.
     """
@@ -209,7 +209,7 @@ class DeletionStore(StorePart):
 
     @abstractmethod
     def _delete(self, session: EngineSession, found: Sequence[FoundMemory]) -> None:
-        """Delete memories with all rows about the memories; the secrets stay marked in other originals."""
+        """Delete memories with all of their rows; their secrets stay marked in other originals."""
 
     @abstractmethod
     def _insert(
@@ -225,7 +225,7 @@ class DeletionStore(StorePart):
     def select_learnings(
         self, session: CommonSession, choice: ForgetFilter
     ) -> list[str]:
-        """Return the ids of learnings that match a filter; none for one on a field that they lack."""
+        """Return the ids of learnings that match a filter; none if it is on tags or fields of memories."""
         if choice.excludes_summaries:
             return []
         narrow = listing.join_conditions(chosen_conditions(choice, "learning", "l.{}"))
@@ -263,7 +263,7 @@ class DeletionStore(StorePart):
         *,
         learned: Sequence[str] = (),
     ) -> Removal:
-        """Return the counts and ids that forgetting these memories and learnings would delete."""
+        """Return what forgetting these memories and learnings would delete and change; delete nothing."""
         found = self._find(session, ids)
         originals = [memory for memory in found if memory.episode is not None]
         leaving = Counter(memory.episode or 0 for memory in originals)
@@ -305,10 +305,10 @@ class DeletionStore(StorePart):
     ) -> Removal:
         """Delete memories with their index entries; return what changed. Unknown ids are skipped.
 
-        With `grace` copies are kept apart until it ends, and purged only then; else a purge is
-        requested. Every summary made of them loses its text until `RollupStore.rewrite` writes a new
-        one; without remaining members it is deleted. Memories of the import
-        `import_id` that were changed since stay, and a source that is read again brings the others back.
+        With `grace`, copies are kept until it ends, and purged then; else a purge is requested. Every summary
+        of these memories loses its text until `RollupStore.rewrite` writes a new one; a summary without
+        remaining members is deleted. With `import_id`, memories that were changed since that import stay, and
+        the others are stored again when their source is read again.
         """
         if action:
             insert_action(session, action)
@@ -381,7 +381,7 @@ class DeletionStore(StorePart):
         grace: Grace | None = None,
         action: Action | None = None,
     ) -> Removal:
-        """Delete learnings, and keep copies until `grace` ends or request a purge; return the counts."""
+        """Delete learnings, and return their number; keep copies until `grace` ends, or request a purge."""
         if action:
             insert_action(session, action)
         if grace:
@@ -403,8 +403,8 @@ class DeletionStore(StorePart):
     ) -> list[tuple[str, int]]:
         """Restore forgotten records by key; return ids and row numbers of the restored memories.
 
-        Memories go to working memory. A memory stays forgotten if its id has been stored again
-        since. The action of a call is deleted with its last record.
+        Memories go to working memory. A memory stays forgotten if its id has been stored again since. When no
+        record of a call is left, the action of that call is deleted.
         """
         keeper = LearningRows(session)
         calls: set[str] = set()
@@ -449,7 +449,7 @@ class DeletionStore(StorePart):
         *,
         before: datetime | None = None,
     ) -> list[str]:
-        """Return keys of forgotten records: by ids of memories or calls, or all that are final by `before`."""
+        """Return the keys of forgotten records: of the memories or calls `ids`, and final by `before`."""
         return session.column(
             "SELECT id FROM forgotten WHERE owner = %(owner)s "
             "AND (id = ANY(%(ids)s::text[]) OR call = ANY(%(ids)s::text[]) "
@@ -460,7 +460,7 @@ class DeletionStore(StorePart):
 
     @writes
     def finish(self, session: CommonSession, keys: Sequence[str]) -> int:
-        """Delete forgotten records for good by their keys, and return how many were deleted."""
+        """Delete forgotten records for good, by key, and request a purge; return how many were deleted."""
         found = FORGOTTEN.find(
             session, "AND id = ANY(%(keys)s::text[])", keys=list(keys)
         )
@@ -484,7 +484,7 @@ class DeletionStore(StorePart):
 
     @reads
     def recoverable_until(self, session: CommonSession, id: str) -> datetime | None:
-        """Return the end of the grace period of a forgotten memory or call, by id; None without."""
+        """Return the end of the grace period of a forgotten memory or call, by id; None if there is none."""
         final_at = session.scalar(
             "SELECT min(final_at) FROM forgotten "
             "WHERE owner = %(owner)s AND (id = %(id)s OR call = %(id)s)",
@@ -546,8 +546,8 @@ class DeletionStore(StorePart):
     def purge_deleted(self) -> bool:
         """Overwrite all text deleted before this call in the files of the store.
 
-        Return False if some text remains, as another program is reading; then try again later. On a
-        server it is no more than VACUUM, and `beyond_purge` names what the server keeps.
+        Return False if some text remains, as another program is reading; then try again later. On a server
+        this is only a VACUUM, and `beyond_purge` names what the server keeps.
         """
 
     def beyond_purge(self) -> tuple[str, ...]:
@@ -556,7 +556,7 @@ class DeletionStore(StorePart):
 
 
 def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
-    """Link memories superseded by the deleted ones to their successors; without one, let them apply again."""
+    """Link the memories that deleted ones superseded to the next successor; without one, they apply again."""
     rows = session.select("memory_state", "DISTINCT superseded_by", superseded_by=seqs)
     # One by one, as several of one chain may go.
     for (seq,) in rows.fetchall():
@@ -573,7 +573,7 @@ def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
 def _find_in_force_again(
     session: CommonSession, found: Sequence[FoundMemory]
 ) -> tuple[frozenset[str], set[int]]:
-    """Return ids of memories that apply again without these, and row numbers of their episodes."""
+    """Return the ids of memories that apply again without `found`, and row numbers of episodes to rewrite."""
     gone = {memory.seq for memory in found}
     links = session.execute(
         "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "

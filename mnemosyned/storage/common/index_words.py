@@ -68,7 +68,7 @@ def index_words(text: str) -> list[str]:
 
 
 def gram_words(parts: str) -> list[str]:
-    """Return the folded terms for the second index in `parts`, a text of terms between spaces."""
+    """Return the folded terms of `parts`, a text of terms between spaces, for the second index."""
     return parts.translate(_UNSTEMMED).split()
 
 
@@ -103,7 +103,7 @@ def term_matcher(terms: Terms) -> Callable[[Sequence[str]], bool]:
 
 
 def _has_phrase(phrase: Sequence[str], words: Sequence[str]) -> bool:
-    """Return whether the words of a phrase, if it has any, occur in sequence in `words`."""
+    """Return True if the words of a phrase occur in sequence in `words`; False for an empty phrase."""
     length = len(phrase)
     if length < 2:
         return length == 1 and phrase[0] in words

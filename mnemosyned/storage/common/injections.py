@@ -31,7 +31,7 @@ from mnemosyned.storage.common.state import request_purge
 
 
 def insert_injection(session: CommonSession, injection: Injection) -> bool:
-    """Insert an injection with its lines, unless the id is stored already; tell whether it was inserted."""
+    """Insert an injection with its lines, unless the id is stored already; return if it was inserted."""
     if not INJECTIONS.add(session, injection, UNLESS_KNOWN):
         return False
     session.insert_each(
@@ -75,8 +75,8 @@ def forget_injected_words(
 ) -> None:
     """Delete what the ledger quotes of memories or learnings, and edits of their lines.
 
-    `sessions` are those of the memories: their prompts go too, as one may be such a memory, and
-    prompts that were given a memory, as they may quote it.
+    `sessions` are those of memories: the prompts of these sessions are erased, too, and prompts that were
+    given one of the memories, as they may contain its words.
     """
     if sessions:
         session.execute(
@@ -145,7 +145,7 @@ class InjectionStore(StorePart):
 
     @writes
     def rate(self, session: CommonSession, id: str, outcome: InjectionOutcome) -> None:
-        """Save what an injection was good for. Raises `NotFound`."""
+        """Save the outcome of an injection. Raises `NotFound` for an unknown id."""
         changed = session.update(
             "injection",
             {"outcome": str(outcome)},
@@ -192,7 +192,7 @@ class InjectionStore(StorePart):
 
     @writes
     def save_edit(self, session: CommonSession, edit: BriefingEdit) -> None:
-        """Save an edit in place of the line's earlier one, if it has an effect. Raises `InvalidRequest`."""
+        """Replace the edit of a briefing line; delete it if `edit` has no effect. Raises `InvalidRequest`."""
         deleted = session.delete("briefing_line", "RETURNING text", id=edit.id)
         if any(text != edit.text for (text,) in deleted):
             request_purge(session)

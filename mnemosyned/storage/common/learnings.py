@@ -77,7 +77,7 @@ def learnings_where(
 
 
 def remove_learnings(session: CommonSession, **where: Iterable[str]) -> int:
-    """Delete learnings by `id` or `memory_id`; what they superseded applies again. Return how many."""
+    """Delete learnings by `id` or `memory_id`; learnings that they superseded apply again. Return how many."""
     rows = session.delete("learning", "RETURNING id", **where).fetchall()
     removed = [id for (id,) in rows]
     if removed:
@@ -87,7 +87,7 @@ def remove_learnings(session: CommonSession, **where: Iterable[str]) -> int:
 
 
 def mark_learned(session: CommonSession, positions: Iterable[int]) -> None:
-    """Note that the memories at the given row numbers brought learnings with them."""
+    """Mark the memories at these row numbers as learned from."""
     lowest = _read_lowest_learned(session)
     session.insert_each(
         "learned",
@@ -113,7 +113,7 @@ class LearningStore(StorePart):
     def add(
         self, session: CommonSession, learning: Learning
     ) -> tuple[Learning, list[str]]:
-        """Store a learning unless it repeats one; return the stored one, and the ids it supersedes."""
+        """Store a learning unless it repeats one; return the stored learning, and ids of superseded ones."""
         return LearningRows(session).keep(learning)
 
     @reads
@@ -134,8 +134,8 @@ class LearningStore(StorePart):
     ) -> int:
         """Store learnings that were read from stored memories; return how many of them are in force.
 
-        One is left out if its memory has it, was changed or superseded since it was read, or no
-        longer has one of its clauses. In the same transaction, all memories up to the row number
+        A learning is left out if its memory has it already, or was changed or superseded since it was read,
+        or lacks a learning for one of its clauses. In the same transaction, all memories up to the row number
         `learned_up_to` are marked as learned from. No request waits for the disk.
         """
 
@@ -173,7 +173,7 @@ class LearningStore(StorePart):
         superseded: bool = False,
         limit: int,
     ) -> list[Learning]:
-        """Return the learnings of the first page of `read_page`."""
+        """Return up to `limit` learnings of any of the sources and of a kind, the newest first."""
         chosen = LearningFilter(sources=sources, kind=kind, superseded=superseded)
         return self.read_page(chosen, limit=limit)[0]
 
@@ -183,9 +183,9 @@ class LearningStore(StorePart):
     ) -> tuple[list[Learning], Place | None]:
         """Return up to `limit` learnings that pass a filter, the newest first.
 
-        Also return the place after which the next page begins, None if there is none. A page may
-        have fewer learnings than `limit` before the last one: for words, `READ_MAX` are read at
-        most, and those that a newer memory supersedes or ended count as superseded.
+        Also return the place after which the next page begins, None if there is none. A page before the last
+        one may have fewer learnings: at most `READ_MAX` are searched for words, and learnings that a newer
+        memory supersedes or ended are left out.
         """
         named = source_condition(chosen.sources, "source")
         place = chosen.after
@@ -228,7 +228,7 @@ class LearningStore(StorePart):
 
     @writes
     def edit(self, session: CommonSession, id: str, text: str) -> None:
-        """Replace the text of a learning. Raises `NotFound`."""
+        """Replace the text of a learning, also where it was injected; request a purge. Raises `NotFound`."""
         changed = session.update("learning", {"text": text}, id=id)
         _require_learning_found(changed.rowcount, id)
         injections.erase_injected_texts(session, [id])
@@ -236,7 +236,7 @@ class LearningStore(StorePart):
 
     @writes
     def remove(self, session: CommonSession, id: str) -> None:
-        """Delete and purge a learning; the superseded learnings apply again. Raises `NotFound`."""
+        """Delete a learning and request a purge; those that it superseded apply again. Raises `NotFound`."""
         _require_learning_found(remove_learnings(session, id=[id]), id)
         request_purge(session)
 

@@ -94,7 +94,7 @@ def one_of_condition(column: str, name: str, values: Sequence[object]) -> Condit
 def column_conditions(
     wanted: Mapping[str, Sequence[str]], column: str = "m.{}"
 ) -> list[Condition]:
-    """Return conditions, by a format for columns, for rows that have one of the `wanted` values in each."""
+    """Return the conditions that each column of `wanted` has one of its values; `column` formats the names."""
     return [
         one_of_condition(column.format(name), name, values)
         for name, values in wanted.items()
@@ -158,8 +158,8 @@ def in_force_conditions(
 ) -> list[Condition]:
     """Return the condition that leaves out memories expired by `valid_at` and superseded ones.
 
-    With `superseded`, superseded ones stay; with `valid_at` None, expired ones. `seq` is the column
-    with the row number.
+    With `superseded`, superseded ones pass; with `valid_at` None, expired ones. `seq` is the column with the
+    row number.
     """
     past = [] if superseded else ["s.superseded_at IS NOT NULL"]
     values: dict[str, object] = {}
@@ -192,7 +192,7 @@ def source_condition(sources: Sequence[str | None], column: str) -> Condition:
 
 
 def source_name_conditions(names: Sequence[str], column: str) -> list[Condition]:
-    """Return the condition for sources that contain any of these words, if any, in any case."""
+    """Return the condition for sources that contain any of these words, in any case; none without words."""
     if not names:
         return []
     values = {f"source_name_{place}": f"%{name}%" for place, name in enumerate(names)}
@@ -267,7 +267,7 @@ def _cursor_conditions(
 def _numbers_if_few(
     session: CommonSession, statement: str, condition: Condition
 ) -> list[int] | None:
-    """Return the row numbers that a statement up to `WHERE … AND` selects; None if they are not few."""
+    """Return the row numbers that a statement selects under a further condition; None if they are not few."""
     rows = session.execute(
         f"{statement}{condition.text} LIMIT %(few)s",
         **condition.values,
@@ -280,7 +280,7 @@ FIGURE_DAYS_MAX = 400
 
 
 def _decode_times(text: str) -> Counter[int]:
-    """Return the counts for each step of time from their JSON."""
+    """Return {step of time: count} from its JSON."""
     return Counter({int(step): count for step, count in json.loads(text).items()})
 
 
@@ -296,13 +296,13 @@ class ListStore(StorePart):
     def _prefixes_of_ids(
         self, session: EngineSession, prefixes: Sequence[str]
     ) -> list[str]:
-        """Return those of the prefixes with which an id of a memory or summary begins."""
+        """Return the prefixes with which the id of a memory or summary begins."""
 
     @abstractmethod
-    def _tables_by_number(
+    def _tier_tables(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[Condition]]]:
-        """Return each table of a tier (None: of both), with conditions that leave out rows `m` of others."""
+        """Return the tables of a tier (None: of both), with conditions that exclude rows `m` of others."""
 
     @abstractmethod
     def _rows_of_roles(
@@ -410,7 +410,7 @@ class ListStore(StorePart):
     def count_periods(
         self, session: CommonSession, bounds: Sequence[datetime]
     ) -> list[tuple[int, int]]:
-        """Count the memories, and the texts given to agents, from each ascending bound to before the next."""
+        """Return the numbers of memories and of injections in each period between ascending `bounds`."""
         # In UTC, compared ten times sooner; those leapt over lie after the end of the leap.
         latest_first = (in_zone(bound, UTC) for bound in reversed(bounds))
         bounds = list(accumulate(latest_first, min))[::-1]
@@ -441,7 +441,7 @@ class ListStore(StorePart):
 
     @reads
     def figures(self, session: CommonSession) -> dict[str, tuple[Counter[int], int]]:
-        """Return the recalls by their step of time, and the bytes on disk, by day, as 2026-03-09."""
+        """Return {day: (recalls by step of time, bytes on disk)}, with days such as 2026-03-09."""
         rows = session.select(
             "daily_figures", "day, recall_times, bytes_on_disk", "ORDER BY day"
         )
@@ -451,7 +451,7 @@ class ListStore(StorePart):
     def add_figures(
         self, session: CommonSession, day: str, times: Counter[int], size: int
     ) -> None:
-        """Add recalls by step of time to a day, and save the bytes on disk; keep `FIGURE_DAYS_MAX` days."""
+        """Add recalls by step of time to a day, and replace its bytes on disk; keep `FIGURE_DAYS_MAX` days."""
         session.lock()
         saved = session.select_value("daily_figures", "recall_times", day=day)
         session.insert(
@@ -474,7 +474,7 @@ class ListStore(StorePart):
         keys: list[ListKey] = []
         if rows is not None:
             among = _number_condition("m.seq", "rows", rows)
-            for table, of_tier in self._tables_by_number(wanted.tier):
+            for table, of_tier in self._tier_tables(wanted.tier):
                 held = [among, *of_tier, *conditions]
                 keys += _keys_where(session, MemoryTable(f"{table} AS m"), held, wanted)
             return keys
@@ -510,7 +510,7 @@ class ListStore(StorePart):
     def _rows_if_few(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[int] | None:
-        """Return the row numbers that pass the most selective indexed part of a filter; None if not few."""
+        """Return the row numbers that pass one indexed part of a filter; None if they are not few."""
         if prefixes:
             return self._few_where(
                 session, wanted.tier, _prefix_condition(prefixes, "m.id")
@@ -543,7 +543,7 @@ class ListStore(StorePart):
     ) -> list[int] | None:
         """Return the row numbers of a tier's memories `m` that meet a condition; None if not few."""
         numbers: list[int] = []
-        for table, _ in self._tables_by_number(tier):
+        for table, _ in self._tier_tables(tier):
             statement = f"SELECT m.seq FROM {table} AS m WHERE m.owner = %(owner)s AND "
             found = _numbers_if_few(session, statement, condition)
             if found is None or len(numbers) + len(found) > LIST_LIMITS.few:
@@ -672,10 +672,10 @@ def _keys_where(
 def _count_originals(
     session: CommonSession, bounds: Sequence[datetime]
 ) -> tuple[Counter[int], list[int]]:
-    """Count the originals by the number of the period that their summary lies within.
+    """Return {period number: originals} of the summaries within a period, and the episodes that span several.
 
-    Period 1 begins with the first bound. A roll-up within one period counts for everything below,
-    unless it is to be rewritten. Also return the row numbers of episodes that go beyond a period.
+    Period 1 begins with the first bound. A roll-up within one period counts for everything below, unless it
+    is to be rewritten. Episodes are row numbers.
     """
     outdated = set(
         session.column(

@@ -263,7 +263,7 @@ class RecordStore(StorePart):
 
     @reads
     def history(self, session: CommonSession, id: str) -> list[MemoryRecord]:
-        """Return what a memory superseded, directly or in turn, newest first, `HISTORY_MAX` at most."""
+        """Return up to `HISTORY_MAX` memories that a memory superseded, directly or in turn, newest first."""
         position = session.position_of(id)
         older: list[MemoryRecord] = []
         newer: list[int] = [position[0]] if position else []
@@ -317,7 +317,7 @@ class RecordStore(StorePart):
     def _known_memory(
         self, session: CommonSession, taken: ports.ArchivedMessage
     ) -> str | None:
-        """Return the id of a memory that already holds a message, by its id or, if it may, its text."""
+        """Return the id of the memory with a message's id or, if reuse is allowed, its text; None if new."""
         memory = taken.draft.memory
         if session.position_of(memory.id):
             return memory.id
@@ -371,7 +371,7 @@ class RecordStore(StorePart):
 
 
 def tier_totals(session: CommonSession) -> dict[Tier, TierTotals]:
-    """Return the number of entries, of characters and the earliest time of each tier.
+    """Return the number of entries and characters, and the earliest time, of each tier.
 
     The earliest time of the archive is that of its first episode.
     """
@@ -389,7 +389,7 @@ def tier_totals(session: CommonSession) -> dict[Tier, TierTotals]:
 
 
 def insert_compaction(session: CommonSession, compaction: ExportedCompaction) -> bool:
-    """Insert a compaction with its parts in order, unless its id is stored; return if inserted."""
+    """Insert a compaction with its parts in order, unless its id is stored; return if it was inserted."""
     if not COMPACTIONS.add(session, compaction, UNLESS_KNOWN):
         return False
     session.insert_each(

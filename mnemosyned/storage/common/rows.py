@@ -117,7 +117,7 @@ def column_names(columns: str) -> tuple[str, ...]:
 def _field_readers(
     columns: str,
 ) -> tuple[list[str], list[tuple[str, Callable[[Any], Any]]]]:
-    """Return the names of the fields in columns, and by name what makes the values of some."""
+    """Return the field names of columns, and (name, converter) for fields whose stored values differ."""
     names = {name: _FIELDS.get(name, name) for name in column_names(columns)}
     return [*names.values()], [
         (names[name], _CONVERTERS[name]) for name in names if name in _CONVERTERS
@@ -134,7 +134,7 @@ def record_fields(columns: str, row: Row) -> dict[str, Any]:
 
 
 def stored_values(columns: str, record: object) -> dict[str, Any]:
-    """Return a record's values by columns, comma-separated: enums as values, lists as JSON text."""
+    """Return {column: stored value} of a record; enums become their values, lists become JSON text."""
     values = {
         name: getattr(record, _FIELDS.get(name, name)) for name in column_names(columns)
     }
@@ -239,11 +239,11 @@ class RecordTable(Generic[T]):
     """Sorts an export of all."""
 
     def read(self, row: Row, **others: object) -> T:
-        """Return the record in a row of the columns, with the values of `others` fields."""
+        """Return the record from a row of the table's columns; `others` are values of further fields."""
         return self.kind(**record_fields(self.columns, row), **others)
 
     def find(self, session: CommonSession, condition: str, /, **values: Any) -> list[T]:  # noqa: ANN401 any column
-        """Return the records that an SQL clause behind the owner's condition selects and orders."""
+        """Return the owner's records that an SQL clause, such as "AND id = …", selects and orders."""
         rows = session.execute(
             f"SELECT {self.columns} FROM {self.name} WHERE owner = %(owner)s {condition}",
             **values,

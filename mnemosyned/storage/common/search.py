@@ -147,7 +147,7 @@ class VectorStore(StorePart):
 
     @abstractmethod
     def use_model(self, name: str, identity: str) -> int:
-        """Return the number of a model, assigned at its first use, by the fingerprint `identity`."""
+        """Return the number of the model with the fingerprint `identity`; its first use assigns one."""
 
     @reads
     def without_vector(
@@ -194,10 +194,10 @@ class VectorStore(StorePart):
         *,
         limit_s: float | None = None,  # noqa: ARG002
     ) -> StorageSearch | None:
-        """Return an object that compares vectors of a model inside the storage; None if it cannot.
+        """Return an object that compares vectors of a model inside the storage; None if the storage cannot.
 
-        Without one, each process compares vectors itself. `limit_s` is the time limit of each
-        comparison in seconds; None for no limit.
+        Without one, each process compares vectors itself. `limit_s` is the time limit of each comparison in
+        seconds; None for no limit.
         """
         return None
 
@@ -224,7 +224,7 @@ class VectorStore(StorePart):
     def vectors(
         self, session: CommonSession, model: int, *, before: int, limit: int
     ) -> dict[int, bytes]:
-        """Return up to `limit` vectors of a model by row number, from below `before` downward."""
+        """Return {row number: vector} of up to `limit` memories below row number `before`, highest first."""
         rows = session.execute(
             f"{_OF_MODEL} AND memory_seq < %(before)s "
             "ORDER BY memory_seq DESC LIMIT %(limit)s",

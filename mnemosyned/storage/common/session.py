@@ -116,7 +116,7 @@ def episode_changes(values: dict[str, Any], *, is_rollup: bool) -> dict[str, Any
 
 
 def _equalities(values: Mapping[str, object]) -> tuple[str, dict[str, object]]:
-    """Return the conditions for rows with these values by column, each after an AND, and bind values."""
+    """Return the SQL conditions, each after an AND, for rows with these values by column; and bind values."""
     condition, bound = "", dict[str, object]()
     for name, value in values.items():
         if isinstance(value, Iterable) and not isinstance(value, str | bytes):
@@ -153,7 +153,7 @@ class CommonSession(Protocol):
     """Condition for an agent's session `s` of which there are memories."""
 
     def lock(self) -> None:
-        """Keep other processes from changing the owner's data until the end; a file does by itself."""
+        """Keep other processes from changing the owner's data in this transaction; by default do nothing."""
         return
 
     def execute(self, sql: str, /, **values: object) -> Result:
@@ -178,9 +178,9 @@ class CommonSession(Protocol):
     def select(
         self, table: str, columns: str, clauses: str = "", /, **where: object
     ) -> Result:
-        """Select columns of the rows with these values; `clauses` of SQL follow the conditions.
+        """Return columns of the rows with the values `where`; SQL `clauses` follow the conditions.
 
-        A row has one of the values if these are a collection, here and in the other methods.
+        A collection as a value selects rows with any of its items, here and in the other methods.
         """
         condition, values = _equalities(where)
         return self.execute(
@@ -203,7 +203,7 @@ class CommonSession(Protocol):
         return row[0] if row else None
 
     def delete(self, table: str, clauses: str = "", /, **where: object) -> Result:
-        """Delete the rows with these values; `clauses` of SQL follow the conditions."""
+        """Delete the rows with the values `where`; SQL `clauses` follow the conditions."""
         condition, values = _equalities(where)
         return self.execute(
             f"DELETE FROM {table} WHERE owner = %(owner)s{condition} {clauses}",
@@ -218,7 +218,7 @@ class CommonSession(Protocol):
         /,
         **where: object,
     ) -> Result:
-        """Set columns of the rows with these values; `clauses` of SQL follow the conditions."""
+        """Set columns of the rows with the values `where`; SQL `clauses` follow the conditions."""
         condition, values = _equalities(where)
         assigned = ", ".join(f"{name} = %(new_{name})s" for name in changes)
         values |= {f"new_{name}": value for name, value in changes.items()}
@@ -231,9 +231,9 @@ class CommonSession(Protocol):
     def keep_newest(
         self, table: str, key: str, order: str, most: int, /, **where: object
     ) -> None:
-        """Delete rows with these values but those of the `most` highest values of the SQL `order`.
+        """Delete rows with the values `where`, except the `most` with the highest values of the SQL `order`.
 
-        `key` is an SQL expression that no two of the rows have the same value of.
+        `key` is an SQL expression with a different value in each of these rows.
         """
         condition, values = _equalities(where)
         rows = f"FROM {table} WHERE owner = %(owner)s{condition}"
@@ -322,7 +322,7 @@ class CommonSession(Protocol):
         """Return the memories of both tiers with these ids, by id, oldest first in each tier."""
 
     def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
-        """Return the memories of both tiers at these row numbers, as far as there are any."""
+        """Return {row number: memory} for the memories of both tiers at these row numbers."""
 
     def original_ids(self, episode: int) -> list[str]:
         """Return the ids of the originals of the episode at this row number, the oldest first."""
@@ -358,7 +358,7 @@ class CommonSession(Protocol):
     ) -> None:
         """Update the summary at a row number, with index entries and totals.
 
-        As a roll-up that is written again it keeps its id, period and parent, and is not stale.
+        With `is_rollup`, the summary keeps its id, period and parent, and is no longer stale.
         """
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
@@ -377,10 +377,10 @@ class CommonSession(Protocol):
         """
 
     def leave_secrets(self, seq: int, episode: int) -> None:
-        """Mark an original's secrets in the episode's other originals, before it leaves the episode."""
+        """Mark the secrets of an original, which leaves an episode, in the other originals of that episode."""
 
     def restate_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
-        """Extract an edited original's exact values again; its secrets stay marked in the others."""
+        """Extract an edited original's exact values again; its secrets stay marked in the other originals."""
 
     def write_words(
         self,
@@ -403,7 +403,7 @@ class CommonSession(Protocol):
         return self.memory_tables[0 if episode is None else -1]
 
     def requeue_embedding(self, positions: Sequence[int], /) -> None:  # noqa: ARG002
-        """Let memories be embedded again: needed if an engine only saves how far it has embedded."""
+        """Let memories be embedded again, in an engine that only saves how far it has embedded."""
         return
 
 
@@ -435,7 +435,7 @@ Method = Callable[Concatenate[S, Any, P], R]
 
 
 def reads(method: Method[S, P, R]) -> Callable[Concatenate[S, P], R]:
-    """Decorate a method whose transactions see one snapshot."""
+    """Decorate a method to run with a session that sees one snapshot."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -448,7 +448,7 @@ def reads(method: Method[S, P, R]) -> Callable[Concatenate[S, P], R]:
 def _writes(
     *, durable: bool
 ) -> Callable[[Method[S, P, R]], Callable[Concatenate[S, P], R]]:
-    """Return a decorator of methods that run in write transactions."""
+    """Return a decorator that makes a method run in a write transaction."""
 
     def decorate(method: Method[S, P, R]) -> Callable[Concatenate[S, P], R]:
         @wraps(method)

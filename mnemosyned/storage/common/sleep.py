@@ -62,8 +62,7 @@ class SleepStore(StorePart):
     ) -> list[consolidation.Pending]:
         """Return up to `limit` working memories of a selection that are not pinned, oldest first.
 
-        With `selection.now`, memories dated in the future are included if their date was known to
-        be in the future before `selection.before`.
+        A memory dated after `selection.now` is included if that was noticed before `selection.before`.
         """
         where, values = self._pending_filter(session, selection)
         rows = session.execute(
@@ -80,7 +79,7 @@ class SleepStore(StorePart):
     def count_due(
         self, session: CommonSession, selection: consolidation.Selection, *, limit: int
     ) -> int:
-        """Return how many working memories, not pinned, a selection has; at most `limit`."""
+        """Return the number of working memories of a selection that are not pinned; at most `limit`."""
         where, values = self._pending_filter(session, selection)
         count: int = session.scalar(
             "SELECT count(*) FROM "
@@ -191,10 +190,10 @@ class SleepStore(StorePart):
     def activity(
         self, session: CommonSession, *, fresh: datetime, now: datetime, limit: int
     ) -> consolidation.WorkingActivity:
-        """Count the first `limit` working memories for the triggers of sleep.
+        """Return counts and sizes of the oldest `limit` working memories, for the triggers of sleep.
 
-        `by_source` counts memories created before `fresh`. Memories that an undo holds back beyond
-        `now` are not movable.
+        `by_source` counts memories created before `fresh`. Memories that an undo holds back beyond `now` are
+        not movable.
         """
         groups = session.execute(
             "SELECT session_id, source, stays, count(*), sum(characters), sum(bytes), "
@@ -217,8 +216,9 @@ class SleepStore(StorePart):
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
         """Keep other processes from consolidating this memory while the block runs.
 
-        Yields a function that returns whether the claim is still valid; a process that lost it must
-        end its cycle. Raises `SleepInProgress` if another process consolidates. A file has one.
+        Yields a function that returns whether the claim is still valid; a process that lost it must end its
+        cycle. Raises `SleepInProgress` if another process consolidates. By default, there is no other
+        process.
         """
         return nullcontext(lambda: True)
 
@@ -228,9 +228,9 @@ class SleepStore(StorePart):
     ) -> list[Exception | None]:
         """Store the episodes of each group, and move their originals to the archive.
 
-        Each group is stored entirely or not at all, independent of the others. Return for each None
-        or the error, `BatchChanged` if one of its memories has changed. Without `durable`, a power
-        failure may undo all groups until the next durable write or `flush`.
+        Each group is stored entirely or not at all, independent of the others. Return, for each group, None
+        or its error: `BatchChanged` if one of its memories has changed. Without `durable`, a power failure
+        may undo all groups until the next durable write or `flush`.
         """
 
     def _promote(self, session: EngineSession, promotions: Sequence[Promotion]) -> None:
@@ -356,7 +356,8 @@ class RollupStore(StorePart):
     def write(self, session: CommonSession, rollup: Rollup) -> None:
         """Insert or replace the roll-up of a period, as the parent of its members, and log the roll-up.
 
-        Raises `BatchChanged` if a member has changed since it was read.
+        The parent of a replaced roll-up becomes stale. Raises `BatchChanged` if a member has changed since it
+        was read.
         """
         episode, members = rollup.episode, rollup.members
         # With another text, one that was forgotten would return.

@@ -38,7 +38,7 @@ def episode_at(
     *,
     details: bool = False,
 ) -> Episode | None:
-    """Return an episode by `id` or row number `seq`, as `key` says, or None; exact values with `details`."""
+    """Return an episode by `id` or row number `seq`, with exact values if `details`; None if unknown."""
     row = session.select(
         "episode", f"seq, {EPISODE_COLUMNS}", **{key: value}
     ).fetchone()
@@ -66,7 +66,7 @@ def chain_above(session: CommonSession, summary: str | None) -> dict[str, int]:
 
 
 def ancestors(session: CommonSession, seqs: Iterable[int]) -> dict[int, int]:
-    """Return the parent of each summary and each roll-up above that has one; all are row numbers."""
+    """Return {child: parent}, as row numbers, for these summaries and all roll-ups above them."""
     # Read as the recursion meets them: joined to them behind it, the planner of PostgreSQL would
     # read every summary.
     rows = session.execute(
@@ -82,7 +82,7 @@ def ancestors(session: CommonSession, seqs: Iterable[int]) -> dict[int, int]:
 
 
 def name_rollup(session: CommonSession, id: str) -> None:
-    """Give a roll-up the session and source of all of its children, or none if these differ."""
+    """Give a roll-up the session and source of all of its children, or none where these differ."""
     row = session.execute(
         "SELECT CASE WHEN min(session_id) = max(session_id) THEN min(session_id) ELSE '' END, "
         "CASE WHEN min(coalesce(source, '')) = max(coalesce(source, '')) THEN min(source) END, "
@@ -167,7 +167,7 @@ def _remove_from_log(session: CommonSession, episode: str) -> None:
 
 
 def request_purge(session: CommonSession) -> None:
-    """Record that deleted words wait for a purge, as a new number: an earlier purge does not settle it."""
+    """Record that deleted words wait for a purge, which no purge that has begun already settles."""
     session.insert("scrub_due", asked=session.new_number())
 
 

@@ -114,7 +114,7 @@ class AgentStore(StorePart):
     def advance(
         self, session: CommonSession, name: str, position: int, file: str
     ) -> None:
-        """Save how many bytes of a session's transcript, by device and inode, were read."""
+        """Save how many bytes of a session's transcript were read; `file` is its device and inode."""
         session.update(
             "agent_session", {"position": position, "file": file}, session_id=name
         )
@@ -192,7 +192,7 @@ class AgentStore(StorePart):
     def recent(
         self, session: CommonSession, limit: int, *, with_transcript: bool = False
     ) -> list[capture.AgentSession]:
-        """Return up to `limit` sessions, or of those with a transcript, the last seen first."""
+        """Return up to `limit` sessions, the last seen first; `with_transcript` selects those with one."""
         condition = "AND transcript != '' " if with_transcript else ""
         return SESSIONS.find(
             session,
@@ -202,7 +202,7 @@ class AgentStore(StorePart):
 
     @reads
     def unknown(self, session: CommonSession, ids: Sequence[str]) -> list[str]:
-        """Return those of the ids that neither a stored nor a forgotten memory has."""
+        """Return the ids that no stored and no forgotten memory has."""
         known = " UNION ALL ".join(
             f"SELECT id FROM {table} WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])"
             for table in (*session.memory_tables, "agent_forgotten")
@@ -371,7 +371,7 @@ class WatchStore(StorePart):
 
     @reads
     def states(self, session: CommonSession, folder: str) -> dict[str, tuple[int, int]]:
-        """Return bytes and modification time in ns of each file below a folder, as last read, by path."""
+        """Return {path: (bytes, modification time in ns)} of the files below a folder, as last read."""
         rows = session.execute(
             f"SELECT path, size, modified_ns FROM watched_file WHERE {_BELOW} "
             "LIMIT %(most)s",
@@ -382,7 +382,7 @@ class WatchStore(StorePart):
 
     @reads
     def totals(self, session: CommonSession, folder: str) -> capture.FolderTotals:
-        """Count the files below a folder whose format is known, and the memories stored of them."""
+        """Return the number of files below a folder with a known format, and of memories stored of them."""
         row = session.execute(
             "SELECT count(*), coalesce(sum(stored), 0)::bigint, max(read_at) "
             f"FROM watched_file WHERE {_BELOW} AND format != ''",

@@ -79,7 +79,7 @@ def insert_action(session: CommonSession, action: Action) -> None:
 
 
 def delete_actions(session: CommonSession, condition: str, **values: object) -> None:
-    """Delete the actions that meet a condition in SQL with values, and the steps of the actions."""
+    """Delete the actions that meet an SQL condition on `values`, with their steps."""
     numbers = session.column(
         f"SELECT seq FROM undo_action WHERE owner = %(owner)s AND {condition}", **values
     )
@@ -196,7 +196,7 @@ class RetentionStore(StorePart):
 def _read_unpruned(
     session: CommonSession,
 ) -> Iterator[tuple[datetime, datetime, list[tuple[str, datetime, int]]]]:
-    """Yield each episode's ends, and id, time and length of its unpruned originals, oldest first."""
+    """Yield first time, last time and unpruned originals (id, time, length) of each episode, oldest first."""
     begins, seq = datetime.min.replace(tzinfo=UTC), 0
     while True:  # ends, as each step is past the last
         episodes = session.execute(
@@ -239,7 +239,7 @@ class UndoStore(StorePart):
         id: str | None = None,
         limit: int = 1,
     ) -> list[UndoableAction]:
-        """Return the actions since a time, the newest first, or the one with an id."""
+        """Return up to `limit` actions after `since`, the newest first; with `id` only this action."""
         rows = session.execute(
             "SELECT a.id, a.kind, a.created_at, (SELECT count(DISTINCT s.memory_seq) "
             "FROM undo_step AS s WHERE s.owner = %(owner)s AND s.action = a.seq) "

@@ -144,7 +144,7 @@ class PostgresLists(listing.ListStore):
             highs=[high for _, high in ranges],
         )
 
-    def _tables_by_number(
+    def _tier_tables(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[listing.Condition]]]:
         return [("memory", tier_condition(tier))]

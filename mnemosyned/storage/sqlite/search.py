@@ -168,7 +168,7 @@ class SqliteLists(ListStore):
             if session.execute(_ANY, id_range(prefix) * len(_HOMES)).fetchone()
         ]
 
-    def _tables_by_number(
+    def _tier_tables(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[Condition]]]:
         return [(table, ()) for table in tables_of(tier)]
