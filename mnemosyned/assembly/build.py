@@ -93,7 +93,7 @@ class SharedParts:
     """Whether sleep cycles begin by themselves here; not in a further process of a daemon."""
 
     def replace_turns(self, turns: ModelTurns | None) -> None:
-        """Replace the models that owners share; close the former models after the last answer."""
+        """Replace the models that owners share; each former model is closed when no call waits for it."""
         former, self.turns = self.turns, turns
         if former:
             former.close()
@@ -114,11 +114,11 @@ def assemble_service(
     purge_soon: Callable[[], None] | None = None,
     owner: int = LOCAL_OWNER,
 ) -> MemoryService:
-    """Build the service of one memory, with that for the removal of forgotten and old memories.
+    """Return the service of one memory, built with its sleep cycles and retention.
 
     Sleep cycles yield to the requests that `gate` counts. For one of many owners, `host` starts the
-    cycles and `purge_soon` requests a purge; otherwise the memory does both itself if
-    `in_background`. `database` names the database to users, `file` is its file, if it has one.
+    cycles and `purge_soon` requests a purge; otherwise the memory's own threads do if `in_background`.
+    `database` is the database's name for users, `file` its file if it has one.
     """
     settings, find_bus = shared.settings, shared.find_bus
     bus = find_bus(owner) if find_bus else EventBus(clock=shared.clock, owner=owner)
@@ -148,7 +148,7 @@ def assemble_service(
     )
 
     def learn(memory: MemoryRecord) -> Sequence[LateLearning] | None:
-        """Return what a memory in force states as a rule by its sentences' vectors; None for later."""
+        """Return learnings in a memory that no pattern found, by vectors; None if the encoder is loading."""
         recognizes = settings.config.learnings.recognize and not memory.superseded_at
         if not (shared.rater and recognizes):
             return ()
@@ -158,7 +158,7 @@ def assemble_service(
         return extract_late_learnings(memory, now=now, rate=shared.rater.rate_sentences)
 
     def prepare_rater() -> None:
-        """Embed the rater's examples once the encoder is ready."""
+        """Embed the rater's examples if the encoder is ready."""
         if shared.rater and vectors.state is EmbedderState.READY:
             shared.rater.load_examples()
 
@@ -174,7 +174,7 @@ def assemble_service(
     endings.on_found = retention.rewrite_stale_or_log
 
     def note_put_back(positions: Sequence[int]) -> None:
-        """Look for endings in restored memories, and let them be embedded again."""
+        """Look for endings in restored memories again, and have their vectors made again."""
         endings.find_again(positions)
         vectors.note_edits(positions)
 
@@ -225,7 +225,10 @@ def assemble_service(
 
 
 def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | None:
-    """Build the configured embedder, a model file first, in turns if `is_shared`; None if it is off."""
+    """Return the configured embedder: a model file or the built-in encoder; None if it is off.
+
+    If `is_shared`, calls to a model file take turns.
+    """
     if not embedding.model_path:
         if embedding.encoder == "none":
             return None
@@ -243,7 +246,7 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
 
 
 def similarity_min_of(embedding: EmbeddingConfig, embedder: Embedder) -> float:
-    """Return the least cosine for a hit without a common word: of the settings, or the model's."""
+    """Return the least cosine for a hit without a common word, from the settings or else the model."""
     if embedding.similarity_min is None:
         return embedder.similarity_min
     return embedding.similarity_min
@@ -252,13 +255,16 @@ def similarity_min_of(embedding: EmbeddingConfig, embedder: Embedder) -> float:
 def make_shared_vectors(
     stores: OwnedStores, embedder: Embedder | None, gate: ForegroundGate
 ) -> SharedVectors | None:
-    """Build the embedding of all owners' memories, which yields to requests; None without a model."""
+    """Return the part that embeds all owners' memories, yielding to requests; None without a model."""
     if embedder is None:
         return None
     from mnemosyned.search.vectors.owners import SharedVectors  # noqa: PLC0415 only with a model
 
     def lacking(identity: str, after: int, limit: int) -> Sequence[int]:
-        """Return the next owners after one, without the local owner, whose memories lack vectors."""
+        """Return up to `limit` owners after the owner `after` whose memories lack vectors of a model.
+
+        The local owner is left out.
+        """
         first = max(after, LOCAL_OWNER)  # which has an index of its own
         return stores.owners.lacking_vectors(identity, after=first, limit=limit)
 
@@ -449,7 +455,7 @@ def open_memory(
 def _make_shared_parts(
     config: Config, clock: Clock | None
 ) -> tuple[SharedParts, SummarizerLease]:
-    """Build the parts that all memories of a process share, and the local owner's summarizer."""
+    """Return the parts that all memories of a process share, and the local owner's summarizer."""
     wall, gate = clock or SystemClock(), ForegroundGate()
     turns = make_model_turns(config)
     lease = SummarizerLease(
@@ -478,7 +484,7 @@ def _make_shared_parts(
 
 
 def _make_checked_counter(config: Config, summarizer: Summarizer) -> MessageCounter:
-    """Return the token counter of the settings, after a check of others. Raises `ConfigInvalid`."""
+    """Check schedule, token budget and backup time; return the token counter. Raises `ConfigInvalid`."""
     if config.sleep.cron:
         cron_trigger(config.sleep.cron)
     token_budget(config.context)

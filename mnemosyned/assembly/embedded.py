@@ -72,7 +72,7 @@ def _delete_abandoned(parent: Path) -> None:
 
 
 def _close_in_its_process(stack: ExitStack, opened_by: int) -> None:
-    """Close what the process `opened_by` opened; in a fork of it, let nothing be closed, ever."""
+    """Close the `stack` in the process `opened_by`; in a fork, keep it from ever being closed."""
     if os.getpid() == opened_by:
         stack.close()
         return
@@ -199,7 +199,7 @@ class AsyncMemory(AsyncVerbs):
         def close_opened(
             opening: Future[Memory],
         ) -> None:  # nobody waits for it anymore
-            """Close a memory that was opened after nobody waited for it any more."""
+            """Close the memory if it was opened, since nobody waits for it any more."""
             if not opening.cancelled() and opening.exception() is None:
                 opening.result().close()
 

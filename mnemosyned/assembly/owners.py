@@ -113,21 +113,24 @@ class OwnerRounds:
         self.owners.save_uses(now=True)
 
     def request_upkeep(self, owner: int) -> None:
-        """Have an owner's memory purged and kept to its maximum size soon, in the background."""
+        """Have an owner's memory purged and cut to its maximum size soon, in the background.
+
+        Nothing is done if too many owners wait already.
+        """
         if len(self._requested) < ASKED_MAX:
             self._requested.add(owner)
             self.scheduler.enforce_cap_soon()
 
     def request_purge(self, owner: int) -> None:
-        """Have an owner's forgotten memories purged soon, unless one was refused lately for anybody."""
+        """Request an owner's upkeep, unless a purge for any owner was refused lately."""
         if time.monotonic() >= self._purge_not_before:
             self.request_upkeep(owner)
 
     def _serve_requested(self) -> None:
-        """Purge the memories of the owners that requested upkeep, and keep their maximum sizes."""
+        """Purge the memories of owners that requested upkeep, and cut them to their maximum sizes."""
 
         def purge_and_enforce(memory: OwnerMemory) -> None:
-            """Purge an owner's forgotten memories unless refused lately; keep the maximum size."""
+            """Purge an owner's forgotten memories unless refused lately; cut the memory to its maximum size."""
             is_time = time.monotonic() >= self._purge_not_before
             if is_time and not memory.service.retention.purger.run_due():
                 self._purge_not_before = time.monotonic() + RETRY_S
@@ -139,7 +142,7 @@ class OwnerRounds:
                 self._run_for_owner(owner, purge_and_enforce)
 
     def check_triggers(self) -> None:
-        """Start cycles in open memories that reached a trigger; save the uses of tokens once a minute."""
+        """Start sleep cycles in open memories that reached a trigger; save how access tokens were used."""
         self.owners.save_uses()
         for memory in self.list_open():
             if self._stopped.is_set():
@@ -151,15 +154,14 @@ class OwnerRounds:
     def run(self, trigger: Trigger) -> None:
         """Run sleep cycles for the owners who have memories to consolidate, prune or roll up.
 
-        They have turns of `TURN_S`, and further ones, after all others, until nothing is left.
-        `trigger` is the reason noted in the cycles' reports. Only the first process of a daemon
-        makes rounds.
+        A cycle lasts `TURN_S`; owners with more to do get another turn after all others. `trigger` is
+        the reason noted in the cycles' reports. Without `makes_rounds`, do nothing.
         """
         if not self.shared.makes_rounds:
             return
 
         def sleep(owner: int) -> bool:
-            """Run a sleep cycle of one owner; return whether another turn would do more."""
+            """Run a sleep cycle of one owner; return True if work is left for another turn."""
             report = self._run_for_owner(
                 owner,
                 lambda memory: memory.service.sleeper.sleep_in_background(trigger),
@@ -199,7 +201,10 @@ class OwnerRounds:
             page = list_owners(after=page[-1])
 
     def _run_for_owner(self, owner: int, work: Callable[[OwnerMemory], R]) -> R | None:
-        """Return the result of `work` on an owner's memory; log errors except `DatabaseUnreachable`."""
+        """Return the result of `work` on an owner's memory; on an error, log it and return None.
+
+        Only `DatabaseUnreachable` is raised. Return None also after `stop`.
+        """
         if self._stopped.is_set():
             return None
         try:
@@ -226,7 +231,7 @@ class OwnerMemory:
 
     @property
     def hooks(self) -> HookService:
-        """The one service for agents' hooks, made when first asked for: rounds open many memories."""
+        """The service for agents' hooks, made at the first use, as most opened memories need none."""
         with self._making:
             self._hooks = self._hooks or HookService(self.service)
             return self._hooks
@@ -275,7 +280,7 @@ class OwnerMemories:
         return self._stores.owners
 
     def figures(self) -> engine_ports.OwnerFigures:
-        """Return totals of all owners, `FIGURES_S` seconds old at most. Raises `StorageFailed`."""
+        """Return totals over all owners, at most `FIGURES_S` seconds old. Raises `StorageFailed`."""
         now, shared = time.monotonic(), self._shared
         if self._figures is None or now - self._figures[0] > FIGURES_S:
             before = shared.settings.config.sleep.cutoff(shared.age_clock.now())
@@ -308,7 +313,7 @@ class OwnerMemories:
                 self._opening.pop(owner, None)
 
     def visit(self, owner: int) -> OwnerMemory:
-        """Return the memory of an owner for a background task, opened for it alone unless it is open."""
+        """Return the memory of an owner for a background task: the open memory, or a new one for the task."""
         with self._lock:
             memory = self._open.get(owner)
         return memory or self._make_memory(owner, starts=False)
@@ -339,7 +344,7 @@ class OwnerMemories:
             _stop_memory(memory)
 
     def _drop_unused(self) -> list[OwnerMemory]:
-        """Drop the least used memories beyond `owners.open_max` that no client watches; return them."""
+        """Remove and return the least used memories beyond `owners.open_max` that no client watches."""
         excess = len(self._open) - self._shared.settings.config.owners.open_max
         unused = [
             each for each in self._open.values() if not each.service.events.listening
@@ -350,7 +355,7 @@ class OwnerMemories:
         return dropped
 
     def _make_memory(self, owner: int, *, starts: bool = True) -> OwnerMemory:
-        """Build an owner's memory; start the retention if it `starts`: a background task purges in the end."""
+        """Return an owner's memory, newly built; if `starts`, start its retention, except on a standby."""
         shared, store = self._shared, self._stores.store(owner)
         lease = SummarizerLease(self._make_summarizer(owner))
         vectors = engine_ports.MemoryVectors()
@@ -396,7 +401,7 @@ class OwnerMemories:
         return memory
 
     def _make_summarizer(self, owner: int) -> engine_ports.Summarizer:
-        """Build the summarizer of an owner, which uses the shared language models in turn."""
+        """Return a summarizer for an owner, which waits for the owner's turn at the shared models."""
         shared = self._shared
         model = owner_model(shared.turns, owner, allowance=self.limits.model)
         config = shared.settings.config

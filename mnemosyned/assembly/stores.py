@@ -123,7 +123,7 @@ def open_owned_stores(
 
 @_require_driver()
 def open_audit_table(location: DatabaseLocation) -> AuditTable:
-    """Return a context manager: the audit log's table. Raises `ConfigInvalid` for a file."""
+    """Return the audit log's table, a context manager. Raises `ConfigInvalid` for a database file."""
     if location.file is not None:
         raise ConfigInvalid(
             "the audit log is kept in a database on a server; a memory in a file has one owner",
@@ -138,9 +138,9 @@ def open_audit_table(location: DatabaseLocation) -> AuditTable:
 def open_audit(config: Config, *, user: str = "") -> Iterator[AuditLog | None]:
     """Return a context manager that opens the audit log for writing; None if it is turned off.
 
-    `user` ran a command on owners, which is logged unless the settings forbid it; a daemon logs
-    requests where it serves owners. Raises `ConfigInvalid`, and `StorageFailed` if the database was
-    restored from a backup, and what was forgotten since is not forgotten again yet.
+    By default, the log is on for a command by `user`, and in a daemon that serves owners. Raises
+    `ConfigInvalid`, and `StorageFailed` if the database was restored from a backup and memories
+    forgotten since then are not deleted again yet.
     """
     is_on = config.audit.table
     if not (config.owners.serve or bool(user) if is_on is None else is_on):
@@ -179,7 +179,7 @@ def open_store_of(
 
 @_require_driver()
 def open_server(location: DatabaseLocation) -> PostgresServer:
-    """Return the server, for commands on all owners. Raises `ConfigInvalid` and `StorageFailed`."""
+    """Return the database server for commands on all owners. Raises `ConfigInvalid`, `StorageFailed`."""
     if location.file is not None:
         raise ConfigInvalid(
             f"{location} is a file, which is purged by every forget; these commands are for "
@@ -193,7 +193,7 @@ def open_server(location: DatabaseLocation) -> PostgresServer:
 
 @_require_driver()
 def find_server_exposures(location: DatabaseLocation) -> list[str]:
-    """Return how others could reach the database. Raises `ConfigInvalid` and `StorageFailed`."""
+    """Return how others could log in or read along. Raises `ConfigInvalid` and `StorageFailed`."""
     from mnemosyned.storage.postgres import health  # noqa: PLC0415 an extra
 
     return health.exposures(location.url)
@@ -201,7 +201,7 @@ def find_server_exposures(location: DatabaseLocation) -> list[str]:
 
 @_require_driver()
 def refuses_writes(location: DatabaseLocation) -> bool:
-    """Return whether a server takes no writes, as a standby. Raises `ConfigInvalid` and `StorageFailed`."""
+    """Return True if a server is read-only, as a standby is. Raises `ConfigInvalid`, `StorageFailed`."""
     from mnemosyned.storage.postgres import connections, health  # noqa: PLC0415 an extra
 
     with connections.explaining_failures("nothing was looked at"):
@@ -215,7 +215,7 @@ def make_summarizer(
     *,
     model: TextModel | None = None,
 ) -> Summarizer:
-    """Build the summarizer of the settings: a language model with rules as fallback, or rules.
+    """Return the summarizer of the settings: extractive, or a model with that as fallback.
 
     It yields to the requests that `gate` counts. `model` is used in place of the configured model,
     if given. Raises `ConfigInvalid`.
@@ -245,7 +245,10 @@ def make_summarizer(
 def owner_model(
     turns: ModelTurns | None, owner: int, *, allowance: OwnerAllowance | None = None
 ) -> TextModel | None:
-    """Return the shared models as one that waits for the owner's turn, within an `allowance`; None without."""
+    """Return a model that waits for the owner's turn at the shared models; None without `turns`.
+
+    `allowance` limits the owner's seconds.
+    """
     if turns is None:
         return None
     from mnemosyned.models.sharing import OwnerModel  # noqa: PLC0415 one owner shares none

@@ -19,7 +19,7 @@ from mnemosyned.conversation.messages import (
     message_id,
     message_parts,
     read_message_time,
-    strip_stub_mark,
+    strip_truncation_mark,
 )
 from mnemosyned.conversation.summary_message import VALUE_SEPARATOR, VALUES
 from mnemosyned.instants import in_zone
@@ -64,7 +64,7 @@ def as_memory(
 
 
 def as_message(memory: MemoryRecord) -> dict[str, Any]:
-    """Return the message that a memory archives; of any other memory, a message with its text."""
+    """Return the message archived in a memory, or else a new message with the memory's text."""
     whole, rest = memory.metadata.get(WHOLE), memory.metadata.get(REST)
     if isinstance(whole, Mapping):
         return dict(whole)
@@ -73,7 +73,7 @@ def as_message(memory: MemoryRecord) -> dict[str, Any]:
 
 
 def as_original(memory: MemoryRecord) -> MemoryRecord:
-    """Return a memory with its message's own content, if a placeholder stands for a message without words."""
+    """Return a memory, with the message's own content in place of the placeholder for a wordless one."""
     if memory.content != WORDLESS:
         return memory
     content = as_message(memory).get("content")
@@ -96,8 +96,8 @@ def extract_readable_text(message: Message) -> str:
 def find_message_times(messages: Sequence[Message], *, now: datetime) -> list[datetime]:
     """Return the time of each message; without a timestamp, the time of the message before.
 
-    The first messages without one get the first timestamp there is, or `now`. A time in the future,
-    by another clock, becomes `now`.
+    Messages before the first timestamp get the first timestamp, or `now` if there is none. A time in
+    the future, by another clock, becomes `now`.
     """
     timestamps = [
         in_zone(said, UTC) if (said := read_message_time(message)) else None
@@ -122,8 +122,8 @@ def list_archived_memory_ids(
 ) -> Iterator[str]:
     """Yield the ids of the memories that the compaction `id` archived, in order.
 
-    `parts` maps the id of each compaction to the ids of its parts, which may be compactions
-    themselves. An id without parts, or one that is its own part, is a memory.
+    `parts` maps the id of each compaction to the ids of its parts: memories or other compactions. A
+    compaction that contains itself is yielded as if it were a memory.
     """
     opened = {id}
     waiting = list(reversed(parts.get(id, [])))
@@ -144,13 +144,13 @@ _NAME = re.compile(r"[^\w.-]+")
 _POINTER = re.compile(re.escape(STUB) + r"[^\n\]]{0,100}; expand ([^\s\]]{1,200})\]")
 
 
-def stub_results(
+def truncate_results(
     message: Message, names: Mapping[str, str], *, archived: bool = True
 ) -> dict[str, Any] | None:
     """Return a message with its long tool results truncated; None if no result is long.
 
-    A truncated result has the beginning, exact values and end, with the id of the archived original
-    unless that is not `archived`. `names` maps the ids of calls to names of tools.
+    A truncated result has the beginning, exact values and end of the original and, if `archived`, the
+    original's id. `names` maps the ids of calls to names of tools.
     """
     if is_plain(message):
         return None
@@ -164,9 +164,9 @@ def stub_results(
     id = message_id(message) if archived else ""
     if message.get("role") in TOOL_ROLES:
         name = long[0].name or names.get(long[0].id, key_facts.NAMELESS)
-        return {**message, "content": _write_stub(long[0].text, name, id)}
+        return {**message, "content": _truncate_result(long[0].text, name, id)}
     stubs = {
-        part.id: _write_stub(part.text, names.get(part.id, key_facts.NAMELESS), id)
+        part.id: _truncate_result(part.text, names.get(part.id, key_facts.NAMELESS), id)
         for part in long
     }
     content = [
@@ -178,7 +178,7 @@ def stub_results(
     return {**message, "content": content}
 
 
-def find_stub_pointer(message: Message) -> str:
+def find_original_id(message: Message) -> str:
     """Return the id of the archived original that a truncated message names; empty for any other."""
     if is_plain(message):
         return ""
@@ -190,27 +190,29 @@ def find_stub_pointer(message: Message) -> str:
     return next((mark[1] for mark in marks if mark), "")
 
 
-def is_stub_of(message: Message, original: Message) -> bool:
-    """Return True if a message is the shortened form of `original`, not a text that imitates it."""
-    stub = stub_results(original, {})
+def is_truncation_of(message: Message, original: Message) -> bool:
+    """Return True if a message is `original` with truncated tool results, and not an imitation."""
+    stub = truncate_results(original, {})
     return stub is not None and _list_comparable_parts(
         message
     ) == _list_comparable_parts(stub)
 
 
 def _list_comparable_parts(message: Message) -> list[tuple[PartKind, str, str]]:
-    """Return (kind, text, id) of each part of a message, results without the mark of a stub."""
+    """Return (kind, text, id) of each part of a message, without the marks of truncated results."""
     return [
         (
             part.kind,
-            strip_stub_mark(part.text) if part.kind is PartKind.RESULT else part.text,
+            strip_truncation_mark(part.text)
+            if part.kind is PartKind.RESULT
+            else part.text,
             part.id,
         )
         for part in message_parts(message)
     ]
 
 
-def _write_stub(result: str, name: str, id: str) -> str:
+def _truncate_result(result: str, name: str, id: str) -> str:
     """Return the short form of a tool's result: a mark, its beginning, exact values and end."""
     result = result.strip()
     head = key_facts.excerpt_beginning(result)

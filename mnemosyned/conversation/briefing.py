@@ -69,7 +69,7 @@ class ProjectStatement:
 
 
 def is_sample(text: str) -> bool:
-    """Return whether a text is a line that the documentation has a newcomer type."""
+    """Return True if a text is an example that the documentation asks newcomers to type."""
     return _normalize(text) in _SAMPLES
 
 
@@ -82,21 +82,21 @@ _SAMPLES = frozenset(map(_normalize, _NAMES["samples"]))
 
 
 def is_question(text: str) -> bool:
-    """Return whether a text ends with a question mark, or is a question that was typed without one."""
+    """Return True if a text ends with a question mark, or is a question without one."""
     end = text.rstrip(" \"'”’)]*_")
     return end.endswith(("?", "？", "؟")) or bool(_PATTERNS["unmarked"].search(end))
 
 
 def has_substance(text: str) -> bool:
     """Return whether a text says more than a greeting, a reply, a feeling, a secret or a request."""
-    return any(telling for *_, telling in _telling_sentences(text, is_agent=False))
+    return any(telling for *_, telling in _find_telling_sentences(text, is_agent=False))
 
 
 def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStatement]:
     """Yield at most one statement for each memory of a project, in the order of the memories.
 
-    `memories` come newest first. All sentences of people count that say something; of agents'
-    sentences, only failures and open tasks. A short reply follows the question it answers.
+    `memories` come newest first. People's statements are all used; agents' statements only if about
+    failures or open tasks. A short reply is preceded by the question that it answers.
     """
     questions = _find_questions(memories)
     for memory in memories:
@@ -118,13 +118,13 @@ def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStateme
 def _read_statement(
     content: str, *, is_agent: bool
 ) -> tuple[StatementKind, str, frozenset[str]] | None:
-    """Return kind, text and keywords of what a memory states; None if it states nothing.
+    """Return kind, text and keywords of a memory's statement; None if it has none.
 
-    Read again with every prompt, and it takes a tenth of a millisecond: hence the cache.
+    The result is cached, since it takes a tenth of a millisecond and is needed for every prompt.
     """
     if is_sample(content):
         return None
-    sentences = list(_telling_sentences(content, is_agent=is_agent))
+    sentences = list(_find_telling_sentences(content, is_agent=is_agent))
     together = find_keywords(" ".join(text for text, *_ in sentences))
     is_telling = len(sentences) > 1 and len(together) >= KEYWORDS_MIN
     kinds = [
@@ -150,7 +150,7 @@ _GRAVITY = (
 
 
 def _find_questions(memories: Sequence[MemoryRecord]) -> dict[str, str]:
-    """Return the question that each memory directly follows in its session, by the memory's id.
+    """Return {memory id: question} for memories that directly follow a question in their session.
 
     `memories` come newest first. A question is the last sentence of another speaker's message.
     """
@@ -167,14 +167,13 @@ def _find_questions(memories: Sequence[MemoryRecord]) -> dict[str, str]:
     return questions
 
 
-def _telling_sentences(
+def _find_telling_sentences(
     content: str, *, is_agent: bool
 ) -> Iterator[tuple[str, tuple[TextToken, ...], bool]]:
-    """Yield the sentences of a memory that a later session may be told, with their tokens.
+    """Yield (sentence, tokens, makes sense alone) for sentences of a memory that may matter later.
 
-    The last value is False for a sentence that says too little by itself. Left out are questions,
-    greetings, requests for the work of the moment, feelings, hypotheses, results of tests, and
-    sentences that are mainly about a secret. `is_agent` says that an agent wrote them.
+    Left out are questions, greetings, requests for the work of the moment, feelings, hypotheses,
+    results of tests, and sentences mainly about a secret. `is_agent` says that an agent wrote them.
     """
     has_secret = mask_secrets(content) != content
     for sentence, _ in split_sentences(content):
@@ -218,7 +217,7 @@ def _telling_sentences(
 
 
 def _is_about_secret(words: Sequence[str], keywords: set[str]) -> bool:
-    """Return whether words are mainly about a secret: little is left beside it."""
+    """Return True if few of the `keywords` are about anything but a secret."""
     telling = [word for word in words if word not in _WORDS["secret_talk"]]
     others = keywords & {token.stem for word in telling for token in tokenize(word)}
     return len(others) < SECRET_KEYWORDS_MIN
@@ -227,7 +226,7 @@ def _is_about_secret(words: Sequence[str], keywords: set[str]) -> bool:
 def _kind_of(
     text: str, tokens: Sequence[TextToken], *, is_agent: bool
 ) -> StatementKind:
-    """Return why a sentence matters to a later session."""
+    """Return the kind of a sentence: grave, an open task, decided, or only stated."""
     if _PATTERNS["grave"].search(text):
         return StatementKind.GRAVE
     if _PATTERNS["open"].search(text):
@@ -242,18 +241,18 @@ def _kind_of(
 def _join_sentences(sentences: Sequence[str], kind: StatementKind) -> str:
     """Return the sentences of one memory as a line of at most `STATEMENT_CHARS_MAX` characters.
 
-    If they are longer, those of the kind come first, and the rest is left out.
+    If they are longer, sentences of the kind have priority, and others are left out.
     """
     if len(" ".join(sentences)) <= STATEMENT_CHARS_MAX:
         return neutralize_line(" ".join(sentences))
     chosen: list[str] = []
     room = STATEMENT_CHARS_MAX
 
-    def is_other(text: str) -> bool:
-        """Return True if a sentence matters for another reason."""
+    def has_other_kind(text: str) -> bool:
+        """Return True if a sentence is of another kind than `kind`."""
         return _kind_of(text, tokenize(text), is_agent=False) is not kind
 
-    for text in sorted(sentences, key=is_other):
+    for text in sorted(sentences, key=has_other_kind):
         if len(text) + 1 <= room or not chosen:
             chosen.append(text)
             room -= len(text) + 1
@@ -261,16 +260,16 @@ def _join_sentences(sentences: Sequence[str], kind: StatementKind) -> str:
 
 
 def says_more(text: str, known: str) -> bool:
-    """Return whether less than `SAME_SHARE` of a text's keywords are in another text."""
+    """Return True if the text `known` has less than `SAME_SHARE` of a text's keywords."""
     words = find_keywords(text)
     return len(words & find_keywords(known)) < SAME_SHARE * len(words)
 
 
-def leave_out(rules: Sequence[str], text: str, message: str) -> str:
-    """Return a text of a message on one line, without the sentences of the rules in the message.
+def leave_out_rules(rules: Sequence[str], text: str, message: str) -> str:
+    """Return a message's `text` on one line, without the sentences that state the rules.
 
-    It is empty if a rule is not in the words of the message, as an edit of the rule stands for them, and
-    if the message may be about a secret: the rest of it may be that.
+    It is empty if a rule was edited and no longer occurs in the message. It is also empty if the
+    message may be about a secret, as the rest may be the secret.
     """
     words = {token.surface.lower() for token in tokenize(message)}
     is_about_secret = not words.isdisjoint(_WORDS["secret_talk"])
@@ -286,12 +285,11 @@ def leave_out(rules: Sequence[str], text: str, message: str) -> str:
 def drop_repetitions(
     statements: Sequence[ProjectStatement], *, known: Iterable[frozenset[str]] = ()
 ) -> Iterator[ProjectStatement]:
-    """Yield the statements, except repetitions: most words are in one earlier or `known` statement.
+    """Yield the statements without repetitions.
 
-    `statements` come newest first, so that the newer one on a subject hides the older one, unless the older one
-    says more. One that has most words of another has one of its rarest words, so that each statement is
-    compared with few others (prefix filtering: Chaudhuri et al., "A primitive operator for similarity
-    joins in data cleaning", 2006).
+    A repetition has most of its keywords in one newer or `known` statement; `statements` come newest
+    first. Only statements with a common rare word are compared (prefix filtering: Chaudhuri et al., "A
+    primitive operator for similarity joins in data cleaning", 2006).
     """
     counts = Counter(word for each in statements for word in each.keywords)
     seen_by_word: dict[str, list[frozenset[str]]] = defaultdict(list)

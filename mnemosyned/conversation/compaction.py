@@ -122,7 +122,7 @@ class CompactionPolicy(Protocol):
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> Compaction:
-        """Return the result of compacting a conversation; without old messages nothing is changed.
+        """Return the compaction of a conversation; without old messages, it changes nothing.
 
         The `keep_recent` newest messages stay, by default the policy's own number.
         """
@@ -173,7 +173,7 @@ class SplitConversation:
     def unchanged(
         self, tokens: int, *, policy: str, counter: MessageCounter, limit: int
     ) -> Compaction:
-        """Return the result of a policy, named `policy`, that changes nothing in the conversation."""
+        """Return a compaction by the policy named `policy` that changes nothing in the conversation."""
         return Compaction(
             messages=list(self.messages),
             policy=policy,
@@ -309,11 +309,10 @@ def summarize_with_model(
     earlier: str = "",
     secrets: Sequence[Detail] = (),
 ) -> tuple[str, str]:
-    """Return a model's summary and no reason, or no text and the reason why there is no summary.
+    """Return a model's summary, or an empty text; and the reason if the model failed, or ''.
 
-    `summarize` asks the model; None, for no model, gives two empty texts. `fits` tells whether a
-    summary is short enough; `earlier` is a summary to be merged into it, `secrets` are masked
-    before.
+    `summarize` asks the model; without a model or messages, both are empty. `fits` says whether the
+    summary is short enough. `earlier` is a summary to be merged in, and `secrets` are masked first.
     """
     if summarize is None or not messages:
         return "", ""
@@ -331,7 +330,7 @@ def summarize_with_model(
 def write_plain_messages(
     messages: Sequence[Message], *, earlier: str = "", secrets: Sequence[Detail] = ()
 ) -> list[Message]:
-    """Return messages after an `earlier` summary as plain text, with tool calls in words, without secrets."""
+    """Return messages as plain text: tool calls in words, secrets masked, `earlier` summary first."""
     names = find_tool_names(messages)
     known = KnownSecrets(secrets)
     plain: list[Message] = []

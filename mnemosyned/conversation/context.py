@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from mnemosyned.conversation.archived import stub_results
+from mnemosyned.conversation.archived import truncate_results
 from mnemosyned.conversation.budget import Breakdown, MemoryPlace, TokenBudget
 from mnemosyned.conversation.compaction import Compaction, CompactionPolicy
 from mnemosyned.conversation.messages import (
@@ -123,12 +123,11 @@ class ContextManager:
         tool_definitions: Sequence[Any] | None = None,
         summaries: Sequence[PastSummary | Mapping[str, Any]] | None = None,
     ) -> ContextWindow:
-        """Build the system prompt with memory and learnings, and choose the messages that fit.
+        """Return the context: the system prompt with memory and learnings, and the messages that fit.
 
-        The fresh tail (the newest messages) is kept whatever it costs; `summaries` follow where
-        they fit, then older messages, newest first, up to the first that does not fit.
-        `memory_results` are texts to quote; `tool_definitions` are only counted. Raises nothing:
-        parts that cannot fit are reported.
+        The fresh tail (the newest messages) is always kept. Next come `summaries` that fit, then
+        older messages, newest first, until one does not fit. `memory_results` are texts to quote;
+        `tool_definitions` are only counted. Parts that cannot fit are reported, not raised.
         """
         sections = self._write_sections(memory_results or (), learnings or ())
         lent = sections.unused if self._reclaim_unused else 0
@@ -146,7 +145,10 @@ class ContextManager:
         summaries: Sequence[PastSummary | Mapping[str, Any]] = (),
         lent_tokens: int = 0,
     ) -> ChosenWindow:
-        """Choose the newest messages, even beyond the budget, then the summaries and older ones that fit."""
+        """Return the chosen messages: the newest, even beyond the budget, then summaries and older ones.
+
+        The history is compacted first, if due.
+        """
         new = as_user_message(new_message)
         compaction = self._compact(system, history, new)
         selection = WindowSelection(
@@ -295,7 +297,7 @@ class _AddedSections(NamedTuple):
 
 
 def as_user_message(new: str | Message) -> Message:
-    """Return a text as a message of the user; a message stays as it is."""
+    """Return a text as a message of the user, and a message unchanged."""
     return {"role": "user", "content": new} if isinstance(new, str) else new
 
 
@@ -311,7 +313,7 @@ def count_tool_definition_tokens(
 def _find_kept_positions(
     history: Sequence[Message], selection: WindowSelection
 ) -> list[int]:
-    """Return the positions in `history` of the kept messages, by identity: a compaction may move them."""
+    """Return the positions in `history` of the kept messages, which a compaction may have moved."""
     positions: dict[int, list[int]] = {}
     for position, message in enumerate(history):
         positions.setdefault(id(message), []).append(position)
@@ -351,11 +353,11 @@ class WindowFitter:
         """Tokens for everything but the system prompt and the tools."""
 
     def fit(self) -> ChosenWindow:
-        """Choose the messages that fit. Raises `InvalidRequest` where the context cannot fit.
+        """Return the window of messages that fit. Raises `InvalidRequest` if the context cannot fit.
 
         If the system prompt and the tools exceed their reserves, the history's share shrinks. If
-        the fresh tail is too long, its long tool results are shown in part, oldest first; then
-        memory and learnings give up their shares.
+        the fresh tail is too long, its long tool results are shortened, oldest first; then it may
+        use the shares of memory and learnings.
         """
         budget = self._budget
         reserved = budget.system_reserve + budget.tool_definitions_reserve
@@ -376,7 +378,7 @@ class WindowFitter:
     def _choose_window(
         self, shortened: _ShortenedTail, budget: TokenBudget, *, room: int
     ) -> ChosenWindow:
-        """Choose messages for `room` tokens, of a conversation with some tool results shortened."""
+        """Return a window of `room` tokens, chosen from a conversation with shortened tool results."""
         return ContextManager(budget, counter=self._counter).select_window(
             self._system,
             shortened.new,
@@ -406,7 +408,7 @@ class WindowFitter:
         return InvalidRequest(f"{claim}; {advice}", field="total")
 
     def _find_longest_tail(self) -> int | None:
-        """Return how many newest messages, their tool results cut, fit as fresh tail; None if not even 0."""
+        """Return how many messages fit in the fresh tail with shortened results; None if not even 0 fit."""
         shortened = _ShortenedTail(self._history, self._new, counter=self._counter)
         shortened.save_tokens(sys.maxsize, since=0)
 
@@ -436,7 +438,10 @@ class _ShortenedTail:
         """Position of the first message not tried yet; the new one comes after the history."""
 
     def save_tokens(self, tokens: int, *, since: int) -> bool:
-        """Shorten tool results from position `since` on, oldest first, to save `tokens`; return whether any."""
+        """Shorten tool results from position `since` on, oldest first, until `tokens` are saved.
+
+        Return False if nothing was saved.
+        """
         saved = 0
         self._next = max(self._next, since)
         while saved < tokens and self._next <= len(self.history):
@@ -453,7 +458,7 @@ class _ShortenedTail:
         """Shorten the tool results of one message; return the tokens saved."""
         is_new = position == len(self.history)
         message = self.new if is_new else self.history[position]
-        stub = stub_results(message, self._tool_names, archived=False)
+        stub = truncate_results(message, self._tool_names, archived=False)
         if stub is None:
             return 0
         saved = self._counter.message(message) - self._counter.message(stub)

@@ -29,9 +29,9 @@ UNRATED_QUESTION, UNRATED, UNRATED_GENERAL = 0.7, -0.54, -3.4
 
 
 def estimate_need(prompt: str, rate: RatePrompt | None = None) -> float:
-    """Return the log odds, by words alone, that a prompt asks for something said before.
+    """Return the log odds that a prompt asks for something said before; code in fences is ignored.
 
-    `rate` rates it by its meaning, where an encoder is up. Code in fences does not count.
+    `rate` rates a prompt by its vector. Without `rate`, or if it returns None, the words alone count.
     """
     prose = " ".join("".join(prompt.split(CODE_FENCE)[::2]).split())
     rating = rate(prose) if rate and prose else None
@@ -43,13 +43,13 @@ def estimate_need(prompt: str, rate: RatePrompt | None = None) -> float:
 
 
 def rate_form(prompt: str) -> float:
-    """Return how much the form of a prompt without code adds to the log odds of `estimate_need`."""
+    """Return what the form of a prompt, as a question, adds to the log odds of `estimate_need`."""
     is_question, is_definite = _find_form(prompt)
     return ODDS_OF_QUESTION * is_question + ODDS_OF_DEFINITE * is_definite
 
 
 def _find_form(prose: str) -> tuple[bool, bool]:
-    """Return whether a prompt is a question, and whether it has a word for something known."""
+    """Return whether a prompt is a question, and whether a word refers to something known."""
     is_question = any(_PATTERNS[name].search(prose) for name in ("question", "mark"))
     return is_question, bool(_PATTERNS["definite"].search(prose))
 
@@ -105,10 +105,10 @@ class InjectedQuote:
         return self.memory or self.id
 
     def lines(self, chars_max: int) -> list[InjectedLine]:
-        """Return the quote and the related ones, each with its date, source and speaker.
+        """Return the quote and its related quotes as lines with date, source and speaker.
 
-        Their texts have at most `chars_max` and `RELATED_CHARS_MAX` characters, with secrets masked and
-        markup made harmless.
+        The quote has at most `chars_max` characters, a related one `RELATED_CHARS_MAX`. Secrets are
+        masked and markup is made harmless.
         """
         source = format_origin(self.said.date().isoformat(), self.source, self.speaker)
         words = clip_at_word(mask_secrets(neutralize_line(self.text)), chars_max)
@@ -118,7 +118,7 @@ class InjectedQuote:
         return [line, *related]
 
     def assemble(self, chars_max: int) -> str:
-        """Return the quote as a list item, with the related ones in parentheses."""
+        """Return the quote as a list item, followed by its related quotes in parentheses."""
         first, *others = (line.text for line in self.lines(chars_max))
         notes = ""
         for each, text in zip(self.related, others, strict=True):
@@ -149,9 +149,9 @@ def assemble_sections(
 ) -> InjectedText:
     """Return the sections as one text to inject.
 
-    Quotes that do not fit in their section or in `chars_max` characters of the text are left out, and so is a
-    section without quotes. A quote has its first later one behind it: the agent would take the quote for the
-    newest. Other related ones fill the room that is left in the section.
+    Quotes beyond their section's limit or `chars_max` are left out, as are sections without quotes. A
+    quote is always followed by its first later related quote; other related quotes fill the room that
+    is left in the section.
     """
     room = chars_max - len(f"{OPENING}\n{NOTICE}\n{CLOSING}") - 1
     lines: list[str] = []

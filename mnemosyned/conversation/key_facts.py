@@ -14,7 +14,7 @@ from mnemosyned.conversation.messages import (
     is_plain,
     message_parts,
     message_text,
-    strip_stub_mark,
+    strip_truncation_mark,
 )
 from mnemosyned.text import tokens
 from mnemosyned.text.frames import format_origin, neutralize, neutralize_tags
@@ -63,7 +63,7 @@ def excerpt_beginning(result: str) -> str:
 def excerpt_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
     """Return the most important lines of a tool's result, in their order, in about `chars`.
 
-    Prompt tags are made harmless. Failures and totals come before the last line, the last before
+    Prompt tags are made harmless. Failures and totals are preferred, then the last line, then
     the first; lines without a letter are left out. A result of at most `chars` is returned whole.
     """
     result = result.strip()
@@ -132,7 +132,7 @@ def _join_lines(lines: Sequence[str], chosen: Sequence[int]) -> str:
 
 
 def _keep_both_ends(line: str, chars: int) -> str:
-    """Return both ends of a line in `chars`, the end at least as long as the beginning."""
+    """Return a line cut in the middle to `chars` characters; the end is not shorter than the beginning."""
     room = chars - len(GAP)
     head = clip_at_word(line, room // 2).rstrip("…")
     tail = line[-(room - len(head)) :]
@@ -225,7 +225,7 @@ def extract_message_facts(
     for part in () if is_plain(message) else message_parts(message):
         if part.kind is not PartKind.RESULT:
             continue
-        if shown := excerpt(strip_stub_mark(part.text)):
+        if shown := excerpt(strip_truncation_mark(part.text)):
             name = format_origin(part.name or names.get(part.id) or NAMELESS)
             yield f"[{name}] {shown}"
     words = neutralize(message_text(message))
@@ -240,8 +240,8 @@ def extract_message_facts(
 def find_round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
     """Return {position of a message: the agent's last sentences} for rounds with tool calls.
 
-    A round is the agent's work between two messages of the user, the position that of the agent's
-    last text in it. Conclusions with few content words are left out.
+    A round is the agent's work between two messages of the user. The position is that of the agent's
+    last message with text. Conclusions with few content words are left out.
     """
     concluding: dict[int, str] = {}
     requests = [index for index, message in enumerate(messages) if is_intent(message)]
@@ -267,7 +267,7 @@ def find_round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
 
 
 def excerpt_last_sentences(words: str) -> str:
-    """Return a text's last two sentences, or the last if both are too long, with prompt tags made harmless."""
+    """Return a text's last two sentences, or only the last if both are too long; tags made harmless."""
     spoken = [sentence for sentence, _ in split_sentences(neutralize(words))]
     spoken = [sentence for sentence in spoken if any(map(str.isalpha, sentence))]
     closing = spoken[-CONCLUSION_SENTENCES:]
@@ -293,10 +293,10 @@ def select_facts(
 
 
 def score_fact(fact: str) -> float:
-    """Return a fact's score: the number of its distinct content words, for its length.
+    """Return a fact's score: the number of its distinct content words, relative to its length.
 
-    Exact values such as numbers and paths count double, words of decision raise the score, and tool
-    results count half. A conclusion counts three times.
+    Exact values such as numbers and paths weigh more, words of decision raise the score, tool results
+    have a smaller score, and conclusions a higher one.
     """
     words = tokens.tokenize(" ".join(fact.split()))
     content = sum(

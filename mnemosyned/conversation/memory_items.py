@@ -84,7 +84,7 @@ class ConsolidationTrigger:
     def reason(
         self, memories: Sequence[MemoryItem], *, now: datetime | None = None
     ) -> ConsolidationReason:
-        """Return the first rule that new memories, or the list's size, meet at `now`, or `NOT_DUE`."""
+        """Return the first rule that the memories meet at `now`, by default the present; else `NOT_DUE`."""
         fresh = [memory for memory in memories if not memory.consolidated]
         if len(fresh) >= self.count_threshold:
             return ConsolidationReason.COUNT
@@ -122,10 +122,10 @@ def consolidate_memories(
     trigger: ConsolidationTrigger | None = None,
     now: datetime | None = None,
 ) -> ItemsConsolidated:
-    """Replace new memories with a summary for each category with at least three of them.
+    """Return the memories, with a summary in place of the new ones of each category with at least three.
 
-    `trigger` decides whether it is due. Without the model `complete` a rule joins the memories. If
-    the model fails or answers nothing, the category's memories stay for the next run.
+    `trigger` decides whether this is due. Without the model `complete`, the texts are joined as a list.
+    If the model fails or answers nothing, the category's memories stay for the next run.
     """
     reason = (trigger or ConsolidationTrigger()).reason(memories, now=now)
     if reason is ConsolidationReason.NOT_DUE:
@@ -193,7 +193,7 @@ def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, A
 def _summarize_group(
     items: Sequence[MemoryItem], complete: Complete | None
 ) -> tuple[str, str]:
-    """Return a summary of a category's memories, or an empty text; and the reason of a failure."""
+    """Return a summary of a category's memories, or an empty text and the reason why it failed."""
     if complete is None:
         return write_bullets(
             remove_repetitions(item.content.strip() for item in items)
@@ -208,5 +208,5 @@ def _summarize_group(
 
 
 def _convert_to_utc(moment: datetime | None) -> datetime:
-    """Return an instant in UTC, the present one for None."""
+    """Return a time in UTC; the present time for None."""
     return in_zone(moment or datetime.now(UTC), UTC)

@@ -152,12 +152,12 @@ class MessageGroups(NamedTuple):
     """Position of the first call whose results are still to come."""
 
     def cut_before(self, position: int) -> int:
-        """Return the last position at or before `position` at which a cut separates no group."""
+        """Return the last position, up to `position`, at which a cut splits no group of messages."""
         return self.cuts[bisect_right(self.cuts, position) - 1]
 
 
 def group_messages(messages: Sequence[Message]) -> MessageGroups:
-    """Return the groups of calls and their results; a call without an id is answered by what follows."""
+    """Return the groups of tool calls and results; a call without an id is paired with the next result."""
     found = _CallPairing(len(messages))
     for at, message in enumerate(messages):
         if is_plain(message):
@@ -256,7 +256,7 @@ def message_id(message: Message) -> str:
 
 
 def read_message_time(message: Message) -> datetime | None:
-    """Return a message's timestamp, taken as UTC if it has no zone; None without one."""
+    """Return a message's timestamp, in UTC if it names no zone; None without a timestamp."""
     for key in TIME_KEYS:
         value = message.get(key)
         if isinstance(value, str):
@@ -270,19 +270,19 @@ def read_message_time(message: Message) -> datetime | None:
 
 
 def make_short_digest(prefix: str, value: object) -> str:
-    """Return `prefix` followed by a short digest of a JSON value, the same for equal values."""
+    """Return `prefix` with a short digest of a value; equal values have equal digests."""
     written = json.dumps(_make_canonical(value), sort_keys=True)
     return f"{prefix}-{hashlib.sha256(written.encode()).hexdigest()[:ID_CHARS]}"
 
 
-def strip_stub_mark(result: str) -> str:
+def strip_truncation_mark(result: str) -> str:
     """Return a tool result without the mark that it is archived or shortened."""
     mark = _STUBBED.match(result)
     return result[mark.end() :] if mark else result
 
 
 def _make_canonical(value: object) -> object:
-    """Return a value as JSON can hold it: keys as texts, bytes in hexadecimal, unknown objects as types."""
+    """Return a copy of a value for JSON: keys as texts, bytes in hexadecimal, other objects as types."""
     if isinstance(value, Mapping):
         return {str(key): _make_canonical(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
@@ -307,7 +307,7 @@ def _read_word(value: object) -> str:
 
 
 def _find_answered_call_id(message: Message) -> str:
-    """Return the id of the call that a tool's message answers; old messages have the function's name."""
+    """Return the id of the call that a tool's message answers, or "function:" and the name in the old form."""
     id = _read_word(message.get("tool_call_id"))
     legacy = message.get("role") == "function" and not id
     return f"function:{_read_word(message.get('name'))}" if legacy else id
@@ -319,7 +319,7 @@ def _read_list(value: object) -> Sequence[object]:
 
 
 def _list_content_blocks(content: object) -> Sequence[object]:
-    """Return the blocks of a message's content: a mapping is the only block, and a text has none."""
+    """Return the blocks of a message's content: a list's items, a mapping as one block, none for a text."""
     if isinstance(content, list | tuple):
         return content
     return [content] if isinstance(content, Mapping) else []
@@ -426,7 +426,7 @@ class MessageCounter(Protocol):
         ...
 
     def message(self, message: Message) -> int:
-        """Return the tokens of a message in any form, also a malformed one."""
+        """Return the tokens of a message in any form, even a malformed message."""
         ...
 
     def total(self, messages: Iterable[Message]) -> int:

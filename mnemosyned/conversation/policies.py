@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 from mnemosyned.conversation import compaction, key_facts, summary_message
-from mnemosyned.conversation.archived import stub_results
+from mnemosyned.conversation.archived import truncate_results
 from mnemosyned.conversation.budget import compute_share
 from mnemosyned.conversation.messages import (
     FullCounter,
@@ -114,9 +114,9 @@ class AutoPolicy:
     def _make_stubs(
         self, split: compaction.SplitConversation, costs: list[int]
     ) -> dict[int, Message]:
-        """Return {position: message with short results} until the target is met; update `costs`.
+        """Return {position: message with shortened results}, enough to meet the target; update `costs`.
 
-        Results of the tail stay whole if the tail fits in the window with a summary.
+        Results of the tail are shortened only if the tail and a summary exceed the window.
         """
         excess = sum(costs) - compute_share(self.max_tokens, self.target)
         stubs = _shorten_results(
@@ -141,7 +141,7 @@ class AutoPolicy:
         stubs: Mapping[int, Message],
         costs: Sequence[int],
     ) -> compaction.Compaction:
-        """Return the compaction: a summary of the oldest messages, then the others, with short tool results."""
+        """Return the compaction: a summary of the oldest messages, then the others with `stubs` in place."""
         end = self._find_summary_end(split, costs)
         summarized = [position for position in split.old if position < end]
         left = [position for position in split.live if position >= end]
@@ -179,7 +179,7 @@ class AutoPolicy:
         values: Sequence[Detail],
         earlier: summary_message.SummaryContent,
     ) -> tuple[summary_message.SummaryContent, str]:
-        """Return a summary's content, and why a model wrote no prose for it; empty if none failed."""
+        """Return a summary's content, and why the model failed to write its prose, or an empty text."""
         secrets = [value for value in values if value.sensitive]
         room = compute_share(
             compute_share(self.max_tokens, SUMMARY_FRACTION),
@@ -232,13 +232,13 @@ def _shorten_results(
     *,
     counter: MessageCounter,
 ) -> dict[int, Message]:
-    """Return {position: message with short results} until `excess` tokens are saved; update `costs`."""
+    """Return {position: message with shortened results}, enough to save `excess` tokens; update `costs`."""
     names = find_tool_names(messages)
     stubs: dict[int, Message] = {}
     for position in positions:
         if excess <= 0:
             break
-        stub = stub_results(messages[position], names)
+        stub = truncate_results(messages[position], names)
         cost = counter.message(stub) if stub else costs[position]
         if stub and cost < costs[position]:
             excess -= costs[position] - cost
@@ -249,7 +249,7 @@ def _shorten_results(
 def shorten_longest(
     done: compaction.Compaction, limit: int, counter: MessageCounter
 ) -> compaction.Compaction:
-    """Return a compaction with the longest results shortened, as many as exceed a limit above 0."""
+    """Return a compaction with the longest results shortened, until it meets a limit above 0."""
     costs = list(map(counter.message, done.messages))
     excess = sum(costs) - limit
     if limit <= 0 or excess <= 0:
@@ -266,7 +266,7 @@ def shorten_longest(
 
 
 def _extract_values(messages: Iterable[Message]) -> list[Detail]:
-    """Return the exact values of messages, with a value that is secret in one marked in all."""
+    """Return the exact values of messages; a value that is secret in one message is marked in all."""
     values: list[Detail] = []
     for message in messages:
         id = message_id(message)
@@ -305,9 +305,9 @@ def _extract_key_facts(
 
 
 def _extract_prose(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[str]:
-    """Return the best sentences of long messages that have a time, with secrets masked.
+    """Return the best sentences of long messages with a time, with secrets masked.
 
-    Without a time, "yesterday" would come to mean some other day.
+    In messages without a time, words such as "yesterday" could not be resolved.
     """
     known = KnownSecrets(secrets)
     memories: list[MemoryRecord] = []
@@ -392,7 +392,7 @@ class RoundsPolicy:
     def _summarize_runs(
         self, done: compaction.Compaction, runs: Iterator[range]
     ) -> compaction.Compaction:
-        """Return the compaction with each range of positions replaced by a summary, unless that is longer."""
+        """Return the compaction with each range of messages replaced by a summary, unless it is longer."""
         messages = done.messages
         kept: list[Message] = []
         made: list[_RoundSummary] = []
@@ -421,7 +421,7 @@ class RoundsPolicy:
         )
 
     def _summarize_run(self, run: Sequence[Message]) -> _RoundSummary | None:
-        """Return the summary of successive messages; None if nothing is new or it would be longer."""
+        """Return a summary of successive messages; None if all are summaries, or if it would be longer."""
         old = [message for message in run if not summary_message.is_summary(message)]
         if not old:
             return None
@@ -469,7 +469,7 @@ class _RoundSummary(NamedTuple):
 
 
 def describe_actions(messages: Sequence[Message]) -> str:
-    """Return in words what an agent did: number of messages, tools called, last sentences."""
+    """Return a text about an agent's work: the number of messages, the tools called, the last sentences."""
     tools = Counter(
         part.name or "tool"
         for message in messages
@@ -488,7 +488,7 @@ def describe_actions(messages: Sequence[Message]) -> str:
 
 
 def _merge_earlier(messages: Iterable[Message]) -> summary_message.SummaryContent:
-    """Return what the summaries among messages contain, merged."""
+    """Return the merged content of the summaries among messages."""
     earlier = filter(summary_message.is_summary, messages)
     return summary_message.merge_summaries(map(summary_message.read_summary, earlier))
 
@@ -496,7 +496,7 @@ def _merge_earlier(messages: Iterable[Message]) -> summary_message.SummaryConten
 def _mark_immovable_messages(
     messages: Sequence[Message], groups: MessageGroups
 ) -> list[bool]:
-    """Return for each message whether it must stay: those of system and user, with groups of tool calls."""
+    """Return for each message whether it must stay: system's and user's messages, and their groups."""
     marks = [
         is_system(message)
         or (is_intent(message) and not summary_message.is_summary(message))

@@ -80,7 +80,7 @@ class PastSummary:
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | Self) -> Self:
-        """Return a past summary as it is, or from a mapping with its field names."""
+        """Return a past summary unchanged, or made from a mapping with the same field names."""
         if not isinstance(given, Mapping):
             return given
         known = {name: given[name] for name in cls.__slots__ if name in given}
@@ -149,8 +149,8 @@ def write_learnings_section(
 ) -> tuple[str, int]:
     """Return the section with the first five learnings, and their number.
 
-    All of the five are shown or none, or with `shrink` as many as fit in `tokens`. Each is one
-    line, with prompt tags made harmless.
+    If these exceed `tokens`, the section is empty, or with `shrink` has fewer learnings. Each learning
+    is one line, with prompt tags made harmless.
     """
     listed = [
         mask_secrets(words)
@@ -183,9 +183,9 @@ SCORE_SHARE_MIN = 0.2
 
 @cache
 def _continuations() -> frozenset[str]:
-    """Return the words with which a message only goes on: "continue", "weiter".
+    """Return the words that only ask an agent to go on, such as "continue" or "weiter".
 
-    A word with the stem of one may be a subject: "carriers", "retries", "shipping".
+    Other words with the same stem may be a subject, such as "carriers", "retries" or "shipping".
     """
     words = " ".join(language.continuations for language in LANGUAGES)
     return frozenset(fold_case(token.surface) for token in tokenize(words))
@@ -234,7 +234,10 @@ class Relevance:
         return [hit for hit in hits if hit.score >= floor and self._is_relevant(hit)]
 
     def _is_relevant(self, hit: Hit) -> bool:
-        """Return True if a hit is similar by its vector, or has enough of the message's keywords."""
+        """Return True if a hit is similar by its vector, or shares enough words with the message.
+
+        All hits are relevant to a message that names a time.
+        """
         if self._names_a_time or (hit.explanation or {}).get("meaning"):
             return True
         text = "\n".join([hit.content, *(line.content for line in hit.lines)])
@@ -250,13 +253,13 @@ class Relevance:
 
 
 def _is_keyword(token: TextToken) -> bool:
-    """Return whether a token is neither commonplace nor a direction of the talk, such as "continue"."""
+    """Return True if a token is neither commonplace nor a word that asks to go on, such as "continue"."""
     word = fold_case(token.surface)
     return token.kind not in COMMONPLACE_KINDS and word not in _continuations()
 
 
 def _find_name_stems(message: str) -> set[str]:
-    """Return the stems of a message's exact values and names: capitalized words in a sentence."""
+    """Return the stems of exact values and names, which are capitalized words within a sentence."""
     names: set[str] = set()
     for sentence, _ in split_sentences(message):
         for position, token in enumerate(tokenize(sentence)):

@@ -149,10 +149,10 @@ class SuccessorFinder:
     def put_newest_first(
         self, sections: Sequence[InjectedSection]
     ) -> list[InjectedSection]:
-        """Return the sections with each quote behind its newest sure successor, in one line.
+        """Return the sections with each quote replaced by its newest sure successor, if any.
 
-        Doubtful successors follow, as later ones. A successor that was not chosen itself is added; no line
-        is in two sections. A quote is left out if the agent has a likely successor.
+        The quote and doubtful successors become related quotes of the line. No line is in two
+        sections. A quote is left out if the agent already has a likely successor.
         """
         ids = [quote.source_id for each in sections for quote in each.quotes]
         ended = self._endings_of(ids)
@@ -199,7 +199,7 @@ class SuccessorFinder:
         ]
 
     def sure_successors_of(self, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Yield the id of each statement with a sure successor, and the id of the successor."""
+        """Yield (id, successor's id) for each statement in `ids` and each of its sure successors."""
         self._comparison = self._compare(list(self._memories))
         for each in self._statements:
             memory = each.memory
@@ -213,7 +213,7 @@ class SuccessorFinder:
     def _put_behind(
         self, newest: InjectedQuote, others: Sequence[InjectedQuote]
     ) -> InjectedQuote:
-        """Attach later and older quotes to a quote, if the agent lacks them and they add keywords."""
+        """Return a quote with `others` as related quotes, if these add keywords and the agent lacks them."""
         related = {each.id: each for each in newest.related}
         keywords = find_keywords(newest.text)
         for each in others:
@@ -228,14 +228,15 @@ class SuccessorFinder:
     def _follow(
         self, quote: InjectedQuote, ended: Sequence[EndedStatement]
     ) -> tuple[list[InjectedQuote], list[tuple[float, InjectedQuote]]]:
-        """Return a quote after its sure successors, newest first; and the doubtful successors with log odds.
+        """Return the sure successors of a quote, newest first, then the quote; and doubtful successors.
 
-        The quote has the time of its end if one of its `ended` statements is in its words. Statements that
-        the agent has are left out; both lists are empty if a likely successor is one of them.
+        Doubtful successors come with log odds. The quote gets the time of its end if it still contains
+        one of its `ended` statements. Successors that the agent already has are left out; both lists
+        are empty if the newest or a likely successor is among them.
         """
 
         def make_newer(id: str, text: str, said: datetime, why: str) -> InjectedQuote:
-            """Return a newer quote from a memory; its origin is empty unless it is known here."""
+            """Return a quote of a newer memory; its origin is empty if unknown."""
             memory = self._memories.get(id)
             return InjectedQuote(
                 id=id,
@@ -249,7 +250,7 @@ class SuccessorFinder:
         def find_ending(
             text: str, ended: Sequence[EndedStatement]
         ) -> EndedStatement | None:
-            """Return the first ended statement that a text has."""
+            """Return the first of the `ended` statements that a text contains, or None."""
             keywords = find_keywords(text)
             for each in ended:
                 sentence = find_keywords(each.sentence)
@@ -301,7 +302,7 @@ class SuccessorFinder:
     def _find_successors(
         self, quote: InjectedQuote, least: float = ODDS_MIN
     ) -> list[tuple[float, ProjectStatement]]:
-        """Return the likeliest successors of a quote, each after its log odds, of `least` or more."""
+        """Return (log odds, successor) of a quote's likeliest successors, with odds of `least` or more."""
         likeness = self._compare_with_statements(quote.source_id, quote.text)
         likeness_min = LIKENESS_SHARE_MIN * likeness.to_nearest
         is_part = self._is_part(quote)
@@ -332,19 +333,18 @@ class SuccessorFinder:
         ]
 
     def _is_part(self, quote: InjectedQuote) -> bool:
-        """Return whether a quote is one rule of several: the message's vector then says little about it."""
+        """Return True if a quote is only a part of its message, whose vector then says little about it."""
         stated = self._memories.get(quote.memory)
         return bool(quote.memory) and (
             stated is None or says_more(stated.content, quote.text)
         )
 
     def list_features(self, quote: InjectedQuote, place: int) -> tuple[float, ...]:
-        """Return the numbers by which the newer statement at a place is taken for a successor of a quote.
+        """Return the features that show whether the newer statement at a place succeeds a quote.
 
-        They are the cosine of the two, the rest of their likeness, the likeness of both to their neighbors,
-        the log odds of an ending by vectors, whether the newer one was added within `ADDED_WITHIN` with two
-        other keywords or more, the log odds of an ending by words, and whether the newer one has a word of
-        change.
+        In order: the cosine of the two, the likeness of their subjects, their likeness to the nearest
+        statements, the log odds of an ending by vectors, whether the newer one was added soon and has
+        other keywords, the log odds of an ending by words, and whether the newer one has a word of change.
         """
         return (
             *self._list_likenesses(quote, place),
@@ -352,7 +352,7 @@ class SuccessorFinder:
         )
 
     def _list_likenesses(self, quote: InjectedQuote, place: int) -> tuple[float, ...]:
-        """Return the features that compare no words."""
+        """Return the first five features of `list_features`, by vectors, subjects and times."""
         newer = self._statements[place]
         id = newer.memory.id
         likeness = self._compare_with_statements(quote.source_id, quote.text)
@@ -372,7 +372,7 @@ class SuccessorFinder:
         )
 
     def _compare_with_statements(self, id: str, text: str) -> Likeness:
-        """Return how similar a memory's text is to each statement, and to the nearest ones; cached."""
+        """Return how similar a memory's text is to each statement, and to the nearest statements; cached."""
         if (id, text) not in self._compared:
             shares, cosines = (
                 self._share_subject(text),
@@ -395,7 +395,7 @@ class SuccessorFinder:
         return self._compared[id, text]
 
     def _share_subject(self, text: str) -> dict[int, float]:
-        """Return the share of the subject's words in common, by the places of statements with any."""
+        """Return {place of a statement: share of the subject's words in common}, if any."""
         words = find_subject(text)
         rarity = self._rate_words(words)
         shares: dict[int, float] = defaultdict(float)
@@ -408,7 +408,7 @@ class SuccessorFinder:
         return shares
 
     def _rate_words(self, words: Iterable[str]) -> float:
-        """Return the sum of the rarities of words among the statements."""
+        """Return the sum of the rarities of words; a word is rare if few statements have it."""
         count = len(self._statements) + 1
         return sum(
             log(count / (len(self._places.get(word, ())) + 0.5)) for word in words
@@ -428,10 +428,10 @@ def put_successors_first(
     matches: Sequence[Match],
     compare: Callable[[Sequence[int]], MemoryComparison],
 ) -> list[RankedResult]:
-    """Return ranked results with the sure successors of the first ones before them.
+    """Return ranked results, with sure successors of the first results moved before them.
 
-    Compared are users' statements to agents, and stored facts without a role, among the first `COMPARED_MAX`
-    results. `compare` takes the row numbers of memories.
+    Only users' statements and short facts without a role among the first `COMPARED_MAX` results are
+    compared. `compare` takes the row numbers of memories.
     """
     by_position = {
         match.position: match

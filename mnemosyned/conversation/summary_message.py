@@ -66,7 +66,10 @@ class SummaryContent:
 
 
 def is_summary(message: Message) -> bool:
-    """Return True if a compaction wrote a message, by metadata or first words; no result of a tool is one."""
+    """Return True if a message is a compaction's summary, by its metadata or its first words.
+
+    Messages with tool calls or results are not.
+    """
     content = message.get("content")
     if isinstance(content, str) and "[" not in content[:64]:
         return False
@@ -127,7 +130,7 @@ def merge_summaries(earlier: Iterable[SummaryContent]) -> SummaryContent:
 
 
 def convert_prose_to_facts(earlier: SummaryContent) -> SummaryContent:
-    """Return a content with its prose and values added to the facts."""
+    """Return a content with its prose and values moved to the facts."""
     shown = "\n".join((*earlier.facts, earlier.prose))
     missing = [value for value in earlier.values if value not in shown]
     values = VALUES + VALUE_SEPARATOR.join(missing) if missing else ""
@@ -146,8 +149,8 @@ def render_summary(
 ) -> str:
     """Return a summary's text: header, prose, facts as bullets, values and the archive pointer.
 
-    `pointer` is the line that says how to get the originals, `left_out` the number of facts without
-    room. Prompt tags are made harmless, as the summary becomes a message of the conversation.
+    `pointer` is the line that says how to get the originals; `left_out` is the number of facts not
+    shown. Prompt tags are made harmless, as the summary becomes a message of the conversation.
     """
     prose = neutralize(prose)
     listed = write_bullets(map(neutralize, facts)) or ("" if prose else f"- {NO_FACTS}")
@@ -213,7 +216,7 @@ def shrink_summary(
 
 
 def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Message]:
-    """Return messages as a model's API takes them: without our metadata.
+    """Return messages for a model's API, without our metadata.
 
     With `alternate`, a summary that would follow a message of the user gets the role `assistant`.
     """
@@ -250,7 +253,7 @@ def _parse_summary(content: str) -> SummaryContent:
 
 
 def _read_string_list(value: object) -> tuple[str, ...]:
-    """Return the texts in a list, empty for any other value."""
+    """Return the texts in a list; empty if the value is no list."""
     if not isinstance(value, list | tuple):
         return ()
     return tuple(item for item in value if isinstance(item, str))

@@ -67,10 +67,10 @@ class WindowSelection:
         """Position of the first older message that is kept."""
 
     def add_summaries(self, summaries: Iterable[PastSummary]) -> None:
-        """Add the summaries of earlier conversations that fit, at the cost of the oldest messages.
+        """Add the summaries of earlier conversations that fit; the oldest messages make room for them.
 
-        Left out are summaries that were rolled up into another, and summaries of messages that are
-        all kept. The others are in the order of their periods.
+        Summaries that were rolled up into another, and summaries of messages that are all kept, are left
+        out. The others are in the order of their periods.
         """
         unknown = datetime.max.replace(tzinfo=UTC)
         top = sorted(
@@ -99,7 +99,7 @@ class WindowSelection:
             self._show_past(top[index] for index in sorted(chosen))
 
     def _covers(self, summary: PastSummary, kept: set[str]) -> bool:
-        """Return True if the kept messages, with the ids `kept`, surely include all of a summary."""
+        """Return True if the kept messages, with the ids `kept`, surely include all that a summary covers."""
         if summary.summary_of:
             return kept.issuperset(summary.summary_of)
         begin, end = _parse_moment(summary.start), _parse_moment(summary.end, last=True)
@@ -172,7 +172,7 @@ class WindowSelection:
         return cost
 
     def _keep_leading(self) -> None:
-        """Keep the newest of the leading summaries, shortened if necessary, and others that fit."""
+        """Keep the newest summary at the history's start, shortened if necessary, and older ones that fit."""
         for position in reversed(self._leading):
             message, cost = self.history[position], self._count_tokens_at(position)
             if cost > self._tokens_left:
@@ -187,7 +187,7 @@ class WindowSelection:
             self._tokens_left -= cost
 
     def _show_past(self, summaries: Iterable[PastSummary]) -> None:
-        """Take summaries of earlier conversations that fit, then older messages for the rest."""
+        """Choose summaries of earlier conversations that fit, then older messages for the other tokens."""
         tokens_left = self._tokens_left
         self._past = []
         for summary in summaries:
@@ -222,7 +222,7 @@ class WindowSelection:
 
 
 def _parse_moment(value: str | date | None, *, last: bool = False) -> datetime | None:
-    """Return a text or date as an aware time; None if it is none.
+    """Return a text or date as an aware time; None if the text is no time.
 
     A day becomes its beginning, or with `last` its end; a time without a zone is in UTC.
     """

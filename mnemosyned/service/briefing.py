@@ -13,7 +13,7 @@ from mnemosyned.conversation.briefing import (
     drop_repetitions,
     find_statements,
     is_sample,
-    leave_out,
+    leave_out_rules,
 )
 from mnemosyned.conversation.injected import (
     InjectedQuote,
@@ -146,7 +146,7 @@ class BriefingService:
         besides = []
         for each in stated:
             if rules := learned.get(each.memory.id):
-                text = leave_out(rules, each.text, each.memory.content)
+                text = leave_out_rules(rules, each.text, each.memory.content)
                 each = replace(each, text=text, keywords=find_keywords(text))  # noqa: PLW2901
             if each.text:
                 besides.append(each)

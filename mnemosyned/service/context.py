@@ -20,10 +20,10 @@ from mnemosyned.conversation.archived import (
     as_message,
     as_original,
     find_message_times,
-    find_stub_pointer,
-    is_stub_of,
+    find_original_id,
+    is_truncation_of,
 )
-from mnemosyned.conversation.briefing import leave_out
+from mnemosyned.conversation.briefing import leave_out_rules
 from mnemosyned.conversation.budget import TokenBudget
 from mnemosyned.conversation.compaction import (
     THRESHOLD,
@@ -538,13 +538,13 @@ class WindowService:
     ) -> ArchivedPart:
         """Return a message, said at `said`, as a memory to store; for a stub, only the id of its compaction."""
         own = conversation.original(id)
-        archived_as = find_stub_pointer(own)
+        archived_as = find_original_id(own)
         compaction = (
             self.store.memories.compaction(archived_as) if archived_as else None
         )
         if archived_as and compaction:
             _, originals = compaction
-            if any(is_stub_of(own, as_message(memory)) for memory in originals):
+            if any(is_truncation_of(own, as_message(memory)) for memory in originals):
                 return archived_as
         memory = as_memory(
             own,
@@ -614,7 +614,7 @@ def _quotable_lines(
         for line in hit.lines or (hit,):
             text = line.content
             if rules := known.get(line.id):
-                text = leave_out(rules, text, text)
+                text = leave_out_rules(rules, text, text)
             words = _normalize_spaces(text)
             if not words or words in seen:
                 continue

@@ -3,7 +3,7 @@
 from support.cases import each_case
 from support.messages import result
 
-from mnemosyned.conversation.archived import STUBBED_CHARS_MIN, stub_results
+from mnemosyned.conversation.archived import STUBBED_CHARS_MIN, truncate_results
 from mnemosyned.conversation.key_facts import extract_facts
 from mnemosyned.conversation.messages import CharsCounter
 from mnemosyned.conversation.sections import (
@@ -67,7 +67,7 @@ MESSAGE = result("1", EVIL * 9, name=EVIL)
     write_memory_section([EVIL], tokens=10_000, counter=COUNTER)[0],
     PastSummary(content=EVIL, start=EVIL, end=EVIL).render(),
     render_summary(extract_facts([MESSAGE]), values=[EVIL], prose=f"x{EVIL}"),
-    str((stub_results(MESSAGE, {}) or {})["content"]),
+    str((truncate_results(MESSAGE, {}) or {})["content"]),
 ])  # fmt: skip
 def test_no_text_from_elsewhere_forges_a_mark(shown: str) -> None:
     assert len(EVIL * 9) > STUBBED_CHARS_MIN
@@ -77,7 +77,7 @@ def test_no_text_from_elsewhere_forges_a_mark(shown: str) -> None:
 
 def test_the_key_fact_of_a_stub_is_that_of_its_result() -> None:
     message = result("1", EVIL * 9, name="curl")
-    stub = stub_results(message, {})
+    stub = truncate_results(message, {})
 
     assert stub is not None
     assert extract_facts([stub]) == extract_facts([message])

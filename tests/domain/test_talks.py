@@ -17,7 +17,7 @@ from mnemosyned import (
     extract_facts,
     sendable,
 )
-from mnemosyned.conversation.archived import find_stub_pointer, is_stub_of
+from mnemosyned.conversation.archived import find_original_id, is_truncation_of
 from mnemosyned.conversation.budget import MemoryPlace
 from mnemosyned.conversation.compaction import CompactionPolicy
 from mnemosyned.conversation.key_facts import parse_bullets, write_bullets
@@ -47,7 +47,7 @@ policies = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def orphans(messages: Sequence[Message]) -> set[str]:
     """Ids of the results without their calls; of a shortened one, the id of its original."""
     found = [messages[at] for at in group_messages(messages).orphans]
-    return {find_stub_pointer(one) or message_id(one) for one in found}
+    return {find_original_id(one) or message_id(one) for one in found}
 
 
 def originals(messages: Sequence[Message], given: Sequence[Message]) -> list[int]:
@@ -112,7 +112,7 @@ def test_the_newest_messages_stay_except_results_longer_than_the_window(
         done = policy.compact(talk)
         archived = {removed.id: removed.message for removed in done.archived}
         left = [
-            archived.get(find_stub_pointer(message), message)
+            archived.get(find_original_id(message), message)
             for message in done.messages
             if not is_summary(message)
         ]
@@ -131,7 +131,7 @@ def test_rounds_keep_every_word_of_the_users(talk: list[Message], limit: int) ->
 
     for kept, said in zip(own(done.messages), own(talk), strict=True):
         # A giant result of a tool may stand beside the user's words, and is shortened.
-        assert kept is said or is_stub_of(kept, said)
+        assert kept is said or is_truncation_of(kept, said)
 
 
 @given(talk=talks())

@@ -17,7 +17,7 @@ from mnemosyned.conversation.briefing import (
     has_substance,
     is_question,
     is_sample,
-    leave_out,
+    leave_out_rules,
 )
 from mnemosyned.conversation.learnings.relevance import (
     find_least_shown,
@@ -416,7 +416,7 @@ def _leave_out_rules(
     ]
     if not stated:
         return line
-    text = leave_out(stated, line.quote.text, message)
+    text = leave_out_rules(stated, line.quote.text, message)
     return replace(line, quote=replace(line.quote, text=text)) if text else None
 
 

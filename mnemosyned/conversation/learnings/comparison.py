@@ -157,11 +157,11 @@ class ActiveLearnings:
             del self._by_key[key][learning.id]
 
     def find_same_wording(self, learning: Learning) -> list[Learning]:
-        """Return learnings with the same words, apart from case and punctuation."""
+        """Return the indexed learnings with the same words, apart from case and punctuation."""
         return list(self._find_under_key(_make_wording_key(learning)))
 
     def find_conflicts(self, learning: Learning) -> list[Learning]:
-        """Return the indexed learnings that contradict or repeat a newer one; if both may apply, both stay."""
+        """Return the indexed learnings that a newer learning contradicts, repeats or ends."""
         meaning = parse_meaning(learning.text)
         conflicts = {other.id: other for other in self.find_same_wording(learning)}
         candidates = chain(
@@ -180,7 +180,7 @@ class ActiveLearnings:
     def _find_on_subject(
         self, meaning: InstructionMeaning, *, negative: bool
     ) -> Iterator[Learning]:
-        """Yield the indexed learnings, negative or positive, with enough of the words of a subject."""
+        """Yield the indexed learnings with enough of a subject's words: the negative or the positive ones."""
         by_word = [
             self._by_key.get(("subject", word, negative), {})
             for word in meaning.subject
@@ -193,7 +193,7 @@ class ActiveLearnings:
                 yield learnings[id]
 
     def _find_near(self, meaning: InstructionMeaning) -> Iterator[Learning]:
-        """Yield the indexed learnings that share a word of a meaning's subject, most words first."""
+        """Yield the indexed learnings that share words with a subject, the most words first."""
         shared = Counter(
             id
             for word in meaning.subject | meaning.rejected
@@ -229,7 +229,7 @@ def _list_index_keys(learning: Learning) -> Iterator[Hashable]:
 def _list_conflict_keys(
     learning: Learning, meaning: InstructionMeaning
 ) -> Iterator[Hashable]:
-    """Yield the index keys of learnings that may conflict with a learning by name, choice or memory."""
+    """Yield the index keys of learnings that may conflict with a learning by other than its subject."""
     if learning.memory:
         yield "memory", learning.memory
     if learning.kind is LearningKind.NAME:
@@ -251,11 +251,11 @@ def _make_wording_key(learning: Learning) -> Hashable:
 
 
 def is_contradiction(new: Learning, old: Learning) -> bool:
-    """Return True if two learnings exclude each other, in either order.
+    """Return True if two learnings exclude each other, whichever is newer.
 
-    Two names always do, and a lesson never excludes a learning of another kind. Other learnings do
-    if one negates the other on the same subject, if they reverse a preference, or if they differ in
-    a number, in the value of one attribute (`slot`), or in an alternative of `CHOICES`.
+    Two names do; a lesson and another kind do not. Other learnings do if one negates the other on the
+    same subject, if they reverse a preference, set the same attribute (`slot`), or differ in a number
+    or in an alternative of `CHOICES`.
     """
     if LearningKind.LESSON in (new.kind, old.kind) and new.kind is not old.kind:
         return False
@@ -281,10 +281,10 @@ def is_contradiction(new: Learning, old: Learning) -> bool:
 def is_repetition(new: Learning, old: Learning) -> bool:
     """Return True if two learnings have the same meaning and almost the same words, in any order.
 
-    The meanings must agree in negation and in `choices`, and the new learning must not prefer what
-    the old one rejects. Then the words of one learning must include all words of the other, and
-    their common words must be at least `REPEAT_SHARE_MIN` of all words, unless the old one is a clause
-    of the new one from the same memory. A name is never a repetition, and a lesson only of a lesson.
+    The meanings must agree in negation and `choices`, and the new learning must not prefer what the old
+    one rejects. One must include all words of the other, and share `REPEAT_SHARE_MIN` of all words. A
+    clause of a learning from the same memory is always a repetition; names never are, and lessons
+    repeat only lessons.
     """
     if LearningKind.NAME in (new.kind, old.kind):
         return False
@@ -332,7 +332,10 @@ def _has_most_words_in_common(
 def _is_other_choice(
     ours: InstructionMeaning, theirs: InstructionMeaning, group: int
 ) -> bool:
-    """Return True if two instructions on one subject choose differently in a group; "not" reverses a choice."""
+    """Return True if two instructions on one subject choose differently among the words of a group.
+
+    A "not" reverses the choice.
+    """
     agree = ours.choices[group] == theirs.choices[group]
     if agree != (ours.negative != theirs.negative):
         return False
@@ -357,7 +360,7 @@ class LearningKeeper(ABC):
 
     @abstractmethod
     def read(self, source: str | None, *, limit: int) -> Sequence[Learning]:
-        """Return up to `limit` active learnings of a source, or without any if None, newest first."""
+        """Return up to `limit` active learnings of a source, newest first; None means without a source."""
 
     @abstractmethod
     def insert(self, learning: Learning, *, superseded: Sequence[str]) -> None:
@@ -371,9 +374,9 @@ class LearningKeeper(ABC):
     def keep(self, learning: Learning) -> tuple[Learning, list[str]]:
         """Insert a learning; return it as stored, with the ids of the learnings it supersedes.
 
-        If an agent repeats a statement in the same words, return the existing learning. An order
-        such as "actually, use tabs" is inserted only if it supersedes another. A late
-        learning, as from an import, may itself be superseded by a newer learning.
+        If an agent repeats a statement in the same words, return the existing learning. A correction
+        such as "actually, use tabs" is inserted only if it conflicts with another learning. An older
+        learning, as from an import, is stored as superseded by a newer learning that conflicts.
         """
         source = learning.source
         if source not in self._active:

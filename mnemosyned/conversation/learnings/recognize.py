@@ -129,8 +129,8 @@ def extract_learnings(
 ) -> tuple[Learning, ...]:
     """Return the learnings that a user states in a memory, with secrets masked.
 
-    `now` goes into the ids: a memory may be stored long after it was created. `may_have_secrets` is
-    False if it was searched for secrets in vain. `rate` rates sentences that no rule matches.
+    The ids contain `now`, since a memory may be stored long after it was created. `may_have_secrets` is
+    False if the memory was searched for secrets in vain. `rate` rates sentences that no rule matches.
     """
     text = memory.content
     if memory.role.casefold() not in USER_ROLES or not (rate or may_match_rule(text)):
@@ -166,8 +166,8 @@ def extract_late_learnings(
 ) -> list[LateLearning]:
     """Return the learnings that a user states in a memory and that only `rate` finds.
 
-    Learnings that patterns find were stored with the memory, and may have been removed since. `now`
-    goes into the ids.
+    Learnings that patterns find were stored with the memory, and may have been removed since. The ids
+    contain `now`.
     """
     learnings = extract_learnings(memory, now=now, rate=rate)
     if not learnings:
@@ -194,7 +194,7 @@ def find_statements(
 ) -> list[LearningStatement]:
     """Return the distinct learnings stated in a user's text, in order, `STATED_MAX` at most.
 
-    If a message has a pasted page, only the words that introduce the page are read.
+    If the text contains a pasted page, only its introduction is read.
     """
     asked = split_text(text) if rate else []
     is_document = len(asked) > RATED_MAX
@@ -252,7 +252,7 @@ def _is_preference_alone(message: str) -> bool:
 def _read_statements(
     text: str, rated: Mapping[str, float], *, until: str | None = None
 ) -> tuple[list[LearningStatement], int]:
-    """Return the learnings stated in a text before the sentence `until`, and the number of sentences read."""
+    """Return the learnings stated in a text, and the number of sentences read, up to `until`."""
     statements: dict[str, LearningStatement] = {}
     count = 0
     before = ""
@@ -290,11 +290,10 @@ def _join_instruction(
     sentence: str,
     rated: Mapping[str, float],
 ) -> LearningStatement | None:
-    """Return the instruction of a sentence together with the sentence before, if they are one.
+    """Return the instruction that a sentence and the sentence before state together, or None.
 
-    They are if the sentence continues the instruction `last`, or if it is an instruction whose
-    words mean something in the sentence `before`: "Always write a new one." They also are if one is an
-    instruction and the other probably is, as `rated` says.
+    The sentence may continue the instruction `last`, or refer to `before`, as "Always write a new one."
+    does. Or one of the two is an instruction, and the other probably is by its probability in `rated`.
     """
     if found:
         if not before or found[0] != (LearningKind.INSTRUCTION, sentence, 0, 0):
@@ -344,7 +343,7 @@ def _read_sentence(sentence: str, blanked: str) -> list[LearningStatement]:
 
 
 def _split_sentences(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each sentence, and the sentence with blanks for quoted text, of the same length."""
+    """Yield each sentence, and its copy of the same length with blanks in place of quoted text."""
     plain = _CODE_LINE.sub("", _FENCE.sub("\n", text.replace("’", "'")))
     blanked = plain
     if _QUOTE.search(plain):
@@ -415,7 +414,7 @@ class _Hints(NamedTuple):
 
 
 def may_match_rule(text: str) -> bool:
-    """Return True if any rule could match in a text; for most texts this takes 8 µs."""
+    """Return True if any rule could match in a text; this takes 8 µs for most texts."""
     low = _normalize_letters(text)
     if len(low) <= CLAUSE_CHARS_MAX and low.lstrip().startswith(ALONE_BEGINNINGS):
         return True
@@ -448,8 +447,8 @@ def _compile_hints(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no
     """Return the hints of the rules for learnings: a text without any hint matches no rule.
 
     With `ascii_only`, leave out hints that an ASCII text cannot contain. A hint that begins with another
-    is searched where the shorter one occurs. One pattern that branches by letter takes a third of
-    the time of one search per hint.
+    is searched only where the shorter hint occurs. A single pattern that branches by letter takes a
+    third of the time of a search for each hint.
     """
     shared = load_table("shared")
     hints_of = {

@@ -28,7 +28,7 @@ ALWAYS = frozenset({"answers", "manner", "acts"})
 
 
 def _compile_words(words: str) -> re.Pattern[str]:
-    """Return a pattern that matches any of the words, such as those of a field (a topic like food)."""
+    """Return a pattern that matches any of the words, such as the words of a topic like food."""
     joined = re.sub(r"\n\s*\|", "|", words)
     alternatives = re.split(r"(?<!\\)\s+", joined.strip())
     unspaced = [word for word in alternatives if re.match(r"[\u3040-\ud7a3]", word)]
@@ -52,7 +52,7 @@ def find_fields(text: str) -> frozenset[str]:
 
 @cache
 def load_topics() -> Mapping[str, Sequence[str]]:
-    """Return {topic: its examples} for an encoder."""
+    """Return {topic: example texts}, which an encoder compares with a request."""
     return {
         name: examples.replace("\n", " ").split(" / ")
         for name, examples in read_tables(__file__, "topics.toml")["topics"].items()
@@ -111,7 +111,7 @@ def rank_for_request(
     now: datetime,
     rate: RateTexts | None = None,
 ) -> list[RankedLearning]:
-    """Return the active learnings, those most relevant to a request first, then the newest."""
+    """Return the active learnings, the most relevant to a request first; of equal ones the newest."""
     asked = _MessageTerms(request)
     active = [each for each in learnings if each.superseded_by is None]
     ratings = rate(request, [each.text for each in active]) if rate and active else ()
@@ -155,10 +155,10 @@ def select_relevant(
     count: Callable[[str], int],
     rate: RateTexts | None = None,
 ) -> list[Learning]:
-    """Return active learnings that matter to the question: most relevant first, then newest.
+    """Return at most `SHOWN_MAX` active learnings that matter to the question, most relevant first.
 
-    At most `SHOWN_MAX`. A learning that exceeds the rest of `budget_tokens` is skipped, as a shorter
-    one may fit. `count` returns the tokens of a text, `rate` rates texts by their meaning.
+    A learning that exceeds the rest of `budget_tokens` is skipped, as a shorter one may fit. `count`
+    returns the tokens of a text, `rate` rates texts by their meaning.
     """
     shown: list[Learning] = []
     tokens_left = budget_tokens
@@ -182,9 +182,9 @@ class _MessageTerms:
     def concerns(self, learning: Learning, shared: int) -> bool:
         """Return True if a learning matters to the message, or to every message.
 
-        `shared` is the worth of their common words and fields. A preference must share
-        some. An instruction or a lesson matters unless its fields differ from the message's:
-        "always use tabs" does not matter to a recipe.
+        `shared` is the worth of their common words and topics, which a preference must have. An
+        instruction or a lesson matters unless its topic is another one: "always use tabs" does not
+        matter to a recipe.
         """
         if learning.kind is LearningKind.NAME or shared:
             return True
@@ -195,7 +195,7 @@ class _MessageTerms:
         return learning.kind is not LearningKind.PREFERENCE and not about_another
 
     def rate_shared_terms(self, learning: Learning) -> tuple[int, str]:
-        """Return the worth of the words and fields that a learning shares with the message, and their names."""
+        """Return the worth of the words and topics that a learning shares with the message, and these."""
         bare = remove_cues(learning.text)
         stems = self._stems & find_keywords(bare)
         pairs = len(self._pairs & frozenset(gram_text(bare).split())) // PAIRS_MIN
@@ -220,9 +220,9 @@ _SCOPES = {
 def find_scope(learning: Learning) -> LearningScope:
     """Return where a learning applies, as its words say, or else as its kind and words suggest.
 
-    Without words such as "in this repo" or "everywhere", a name, a preference and a rule about how
-    to answer the user apply everywhere. Any other rule applies in its project, also one about how to
-    answer others: "reply to guests within a day".
+    Without words such as "in this repo" or "everywhere", names, preferences and rules about answers to
+    the user apply everywhere. Any other rule applies in its project, even a rule about answers to
+    others: "reply to guests within a day".
     """
     is_personal = learning.kind in (LearningKind.NAME, LearningKind.PREFERENCE)
     applies_everywhere = _applies_everywhere(learning.text, is_personal=is_personal)

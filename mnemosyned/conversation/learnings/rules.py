@@ -93,7 +93,7 @@ def load_table(language: str) -> Mapping[str, Any]:
 def load_rules(language: str) -> LearningRules:
     """Return a language's rules for instructions, names and preferences.
 
-    They are compiled on first use: English takes 20 ms, which would delay every start.
+    They are compiled on first use, since English takes 20 ms, which would delay every start.
     """
     table = load_table(language)
     rules = _parse_pairs(table["rules"])
@@ -259,7 +259,7 @@ def _find_rule_matches(
 
 
 def _find_clause_starts(low: str, rules: PassingRules) -> Iterator[int]:
-    """Yield the positions where a clause begins, before and after leading words as "and"."""
+    """Yield the positions where a clause begins, both before and after leading words such as "and"."""
     seen: set[int] = set()
     for start in islice(rules.start.finditer(low), STARTS_MAX):
         position = start.end()
@@ -278,7 +278,7 @@ def _make_statement(
     match: re.Match[str],
     rules: PassingRules,
 ) -> LearningStatement | None:
-    """Return the preference that a rule has matched, or None if it makes no sense alone."""
+    """Return the preference that a rule has matched, or None if it is unclear, too long or a one-off."""
     end = _find_clause_end(low, match.end(), rules)
     preferred = sentence[match.end() : end].strip(_TRIMMED)
     said = low[match.end() : end].strip(_TRIMMED)
@@ -302,7 +302,7 @@ def _make_statement(
 def _find_clause_end(low: str, start: int, rules: PassingRules) -> int:
     """Return the position at which the clause from `start` ends, in a lower-case sentence.
 
-    A comma after its first word joins two adjectives, and does not end it.
+    A comma after the first word usually joins two adjectives, and does not end the clause.
     """
     end = rules.end.search(low, start)
     if not end:
@@ -329,10 +329,10 @@ def _write_learned_form(
     preferred: str,
     rules: PassingRules,
 ) -> str:
-    """Return a clause as the text of a learning: third person, with a capital letter."""
+    """Return the text of a learning: the rule's form filled with the clause's words, capitalized."""
 
     def fill(field: re.Match[str]) -> str:
-        """Return the group that a field of the rule's form names, a verb in the third person."""
+        """Return the matched words for a field of the rule's form; a verb is put into the third person."""
         start, end = match.span(field[1])
         said = sentence[start:end] if start >= 0 else ""
         if field[1] == "v":
