@@ -319,6 +319,30 @@ def test_a_prompt_is_told_an_old_statement_in_other_words_after_hundreds_of_newe
     assert STATED[0] in other.ask("When do our suppliers bring the goods?")
 
 
+def test_a_prompt_is_told_a_note_of_no_session_beside_the_project(
+    rated: MemoryService, tmp_path: Path
+) -> None:
+    said = [
+        "the listing is cached in Redis for 10 minutes",
+        "product photos are served by Cloudflare",
+        "calls to the depot are retried five times",
+        "we write the runbook of the depot next week",
+    ]
+    note = "Petra fetches the parcels at 14:30, and not on Saturdays"
+    hooks = HookService(rated, home=tmp_path)
+    file = tmp_path / ".claude" / "projects" / "-w-shop" / "s1.jsonl"
+    write_lines(file, [claude_line("user", text, uuid=text) for text in said])
+    claude(hooks, file).stop()
+    rated.call(Remember(note))
+    wait_until_embedded(rated, len(said) + 1)
+
+    other = claude(hooks, file.with_name("s2.jsonl"), session="s2")
+    told = other.ask("when do they pick up our packages?")
+
+    first = next(line for line in told.splitlines() if line.startswith("- "))
+    assert note in first
+
+
 def test_few_texts_are_embedded_in_a_call_and_more_later(rater: BearingRater) -> None:
     texts = [f"never commit file number {number}" for number in range(30)]
 

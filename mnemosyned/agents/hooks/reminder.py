@@ -28,7 +28,13 @@ from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.injections import BriefingEdits
-from mnemosyned.memory.values import EndedStatement, Hit, Learning, MemoryRecord
+from mnemosyned.memory.values import (
+    DEFAULT_SESSION,
+    EndedStatement,
+    Hit,
+    Learning,
+    MemoryRecord,
+)
 from mnemosyned.service.briefing import quote_learning, quote_memory
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text.dates.questions import parse_times
@@ -304,24 +310,26 @@ class Reminder:
     def _read_statements(
         self, query: str, sessions: Sequence[str]
     ) -> list[ProjectStatement]:
-        """Return the statements of people in these sessions, the newest first.
+        """Return the statements of people in these sessions and in notes of no session, the newest first.
 
         Those of the newest memories are read, and of older ones those nearest to the query in meaning.
         """
         agents = self._store.agents
-        memories = agents.latest(sessions, MEMORIES_READ_MAX)
-        if len(memories) == MEMORIES_READ_MAX:
-            positions = agents.latest_positions(
-                sessions, POSITIONS_MAX, without=ASSISTANT
-            )
-            nearest = self._service.vectors.nearest_of(query, positions, OLDER_READ_MAX)
-            known = {memory.id for memory in memories}
-            older = self._store.endings.memories_at(nearest).values()
-            memories += sorted(
-                (memory for memory in older if memory.id not in known),
-                key=lambda memory: memory.created_at,
-                reverse=True,
-            )
+        read: dict[str, MemoryRecord] = {}
+        for names in (sessions, [DEFAULT_SESSION]):
+            newest = agents.latest(names, MEMORIES_READ_MAX)
+            if len(newest) == MEMORIES_READ_MAX:
+                positions = agents.latest_positions(
+                    names, POSITIONS_MAX, without=ASSISTANT
+                )
+                nearest = self._service.vectors.nearest_of(
+                    query, positions, OLDER_READ_MAX
+                )
+                newest += self._store.endings.memories_at(nearest).values()
+            read |= {memory.id: memory for memory in newest}
+        memories = sorted(
+            read.values(), key=lambda memory: memory.created_at, reverse=True
+        )
         return [
             each for each in find_statements(memories) if each.memory.role != ASSISTANT
         ]
