@@ -19,7 +19,7 @@ from support.postgres import Server, open_store, run
 
 from mnemosyned import Client
 from mnemosyned.daemon.main import EXIT_CONFIG, EXIT_FAILED
-from mnemosyned.storage.postgres.connections import connected_once
+from mnemosyned.storage.postgres.connections import connect_once
 
 __all__ = ["start"]
 
@@ -77,7 +77,7 @@ def test_a_database_that_is_not_there(
 def test_a_socket_may_have_an_at_sign_in_its_name(tmp_path: Path) -> None:
     for host in (tmp_path / "a@b", "@none"):
         with pytest.raises(psycopg.OperationalError, match="@"):
-            connected_once(f"postgresql:///d?host={host}")
+            connect_once(f"postgresql:///d?host={host}")
 
 
 def test_a_wrong_password(tmp_path: Path, guarded: Server) -> None:

@@ -29,7 +29,7 @@ from mnemosyned.paths import shipped
 from mnemosyned.sleep.context import CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.postgres import connections
-from mnemosyned.storage.postgres.connections import connected_once, storage_failed
+from mnemosyned.storage.postgres.connections import connect_once, storage_failed
 from mnemosyned.storage.postgres.schema import upgrade
 
 __all__ = ["start"]
@@ -229,7 +229,7 @@ def test_a_connection_that_the_server_ended_is_not_noticed(server: Server) -> No
 
 @pytest.mark.parametrize(
     "connect",
-    [connected_once, lambda dsn: upgrade(dsn, shipped("migrations") / "postgres")],
+    [connect_once, lambda dsn: upgrade(dsn, shipped("migrations") / "postgres")],
     ids=["once", "schema"],
 )
 def test_a_server_that_is_silent_is_given_up(

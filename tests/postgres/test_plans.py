@@ -391,7 +391,7 @@ def live(service: MemoryService) -> None:
 def unknown() -> Iterator[None]:
     """The statistics do not get to know an owner that grows."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(OwnerGrowth, "is_due", lambda *_: False)
+        patched.setattr(OwnerGrowth, "count_new", lambda *_: False)
         yield
 
 
@@ -514,10 +514,10 @@ def test_a_write_needs_no_statistics(dsn: str, monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_owner_is_looked_at_as_it_grows() -> None:
     growth = OwnerGrowth()
-    looked = [number for number in range(1, 1_000) if growth.is_due(NEW, 1)]
+    looked = [number for number in range(1, 1_000) if growth.count_new(NEW, 1)]
     assert looked == [CHECKED_EVERY * step for step in range(1, 8)]
 
     growth.postpone(NEW)
-    assert not growth.is_due(NEW, 998)
-    assert growth.is_due(NEW, 1)
-    assert not growth.is_due(KNOWN, 1)
+    assert not growth.count_new(NEW, 998)
+    assert growth.count_new(NEW, 1)
+    assert not growth.count_new(KNOWN, 1)

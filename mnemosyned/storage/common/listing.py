@@ -305,7 +305,7 @@ class ListStore(StorePart):
         """Return the tables of a tier (None: of both), with conditions that exclude rows `m` of others."""
 
     @abstractmethod
-    def _rows_of_roles(
+    def _rows_of_roles_if_few(
         self, session: EngineSession, roles: Sequence[str]
     ) -> list[int] | None:
         """Return the row numbers of memories with these roles, by the full-text index; None if not few."""
@@ -536,7 +536,9 @@ class ListStore(StorePart):
             column = self._searched.format("m.session_id")
             named = one_of_condition(column, "sessions", wanted.sessions)
             return self._few_where(session, wanted.tier, named)
-        return self._rows_of_roles(session, wanted.roles) if wanted.roles else None
+        return (
+            self._rows_of_roles_if_few(session, wanted.roles) if wanted.roles else None
+        )
 
     def _few_where(
         self, session: CommonSession, tier: Tier | None, condition: Condition

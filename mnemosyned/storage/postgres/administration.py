@@ -73,7 +73,7 @@ class TokenKey(NamedTuple):
 
 
 def make_secret(number: int) -> tuple[str, TokenKey]:
-    """Return a new token of 256 random bits for an owner, and what the database keeps of it."""
+    """Return a new token of 256 random bits for an owner, and the key that the database stores for it."""
     secret = f"{TOKEN_PREFIX}{number}_{secrets.token_urlsafe(SECRET_BYTES)}"
     id = secrets.token_hex(ID_BYTES)
     return secret, TokenKey(number, hash_secret(secret), id)
@@ -113,7 +113,7 @@ class AdministeredOwners:
         For a rename it gets the new name, for a group a member's number, name and scopes."""
 
     def administered_with(self, admin_token: str) -> AdministeredOwners:
-        """Return the same owners, administered by the holder of a token."""
+        """Return an object for the same owners, with the administrator's rights of a token."""
         owners = AdministeredOwners(
             self._pool, role=self._role, admin_token=admin_token
         )
@@ -134,7 +134,7 @@ class AdministeredOwners:
         """
         with self._pool.outside_transactions(ALL) as session:
             session.execute("BEGIN")
-            self._prove(session)
+            self._send_admin_proof(session)
             if not self._proof:
                 roles.require_table_owner(session)
             elif not session.scalar("SELECT administers()"):
@@ -149,15 +149,15 @@ class AdministeredOwners:
         with self._administering() as session:
             return session.call(function, *values).fetchall()
 
-    def _prove(self, session: PostgresSession) -> None:
-        """Name the token of the administrator to the database, until the transaction ends."""
+    def _send_admin_proof(self, session: PostgresSession) -> None:
+        """Give the database the hash of the administrator's token, until the transaction ends."""
         session.execute(
             "SELECT set_config('mnemosyned.admin', %(proof)s::text, true)",
             proof=self._proof,
         )
 
     def add(self, name: str, *, is_group: bool = False) -> Owner:
-        """Add an owner, or a group; return it. Raises `InvalidRequest` for a taken or malformed name."""
+        """Add an owner or a group, and return it. Raises `InvalidRequest` for a taken or malformed name."""
         check_name(name, field="name")
         self._prepare()
         added = self._call("add_owners", [name], is_group)
@@ -249,7 +249,7 @@ class AdministeredOwners:
                 done = session.execute(f'DELETE FROM "{table}" WHERE owner = %(owner)s')
                 rows[table] += done.rowcount
             session.execute_once("RESET ROLE")
-            self._prove(session)
+            self._send_admin_proof(session)
             session.call("drop_owner", number, False)  # noqa: FBT003 all of it
         tables += roles.OWNER_TABLES if owns_tables else ()
         try:
@@ -275,12 +275,11 @@ class AdministeredOwners:
         *,
         lasts: timedelta,
     ) -> list[Invitation]:
-        """Make a one-time code for each owner; add missing owners. If one fails, none is invited.
+        """Return a new one-time code for each owner; add missing owners. If one fails, none is invited.
 
-        It takes the place of codes that the owner was given before and did not use.
-        `invitees` are names, each with the scopes and days of the token that the code is exchanged
-        for, None for no end; `lasts` is how long a code may be redeemed. Raises `InvalidRequest`
-        for a malformed name.
+        A new code replaces unused codes of the owner. `invitees` are names, each with the scopes and days of
+        the token that the code is exchanged for, None for no end; `lasts` is how long a code may be redeemed.
+        Raises `InvalidRequest` for a malformed name.
         """
         for name, _, _ in invitees:
             check_name(name, field="name")
@@ -426,11 +425,11 @@ class AdministeredOwners:
         ]
 
     def number(self, name: str, *, is_group: bool | None = None) -> int:
-        """Return an owner's number; `is_group` accepts only groups or only others. Raises `NotFound`."""
+        """Return an owner's number; `is_group` accepts only groups, or only others. Raises `NotFound`."""
         return self._find(name, is_group=is_group)[0]
 
     def _find(self, name: str, *, is_group: bool | None = None) -> tuple[int, bool]:
-        """Return an owner's number, and whether it is a group. Arguments and errors are those of `number`."""
+        """Return an owner's number, and whether it is a group; arguments and errors as in `number`."""
         found = self._call("find_owner", name)
         if not found or is_group not in (None, found[0][1]):
             kind = "group" if is_group else "owner"
@@ -441,7 +440,7 @@ class AdministeredOwners:
         return found[0][0], found[0][1]
 
     def _number_besides_local(self, name: str, advice: str) -> int:
-        """Return an owner's number. Raises `NotFound`, and `InvalidRequest` for the local memory."""
+        """Return an owner's number. Raises `NotFound`; `InvalidRequest` with `advice` for the local memory."""
         number = self.number(name)
         if number == LOCAL_OWNER:
             raise InvalidRequest(

@@ -13,7 +13,7 @@ import psycopg
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.connections import (
     Connection,
-    connected_once,
+    connect_once,
     explaining_failures,
 )
 from mnemosyned.storage.postgres.roles import require_table_owner
@@ -63,16 +63,15 @@ class AuditTable:
                 self._connection.close()
 
     def append(self, lines: Sequence[AuditRow], *, replacing: bool = False) -> int:
-        """Append lines durably, and skip numbers that the table has; return how many have another text.
+        """Append lines durably, without stored ones; return how many numbers are stored with another text.
 
-        With `replacing`, which needs the login that owns the tables, these are replaced, and none
-        is left.
+        `replacing` replaces such lines, and returns 0; it needs the login that owns the tables.
         """
         sql = _REPLACE if replacing else _APPEND
         return int(self._ask(sql, **_columns(lines))[0][0]) if lines else 0
 
     def heads(self, limit: int) -> dict[str, tuple[int, str]]:
-        """Return number and hash of the last line of each of the newest chains, by writer."""
+        """Return {writer: (number, hash)} of the last line of each of the newest `limit` chains."""
         rows = self._ask("SELECT * FROM audit_heads(%(limit)s::bigint)", limit=limit)
         return {writer: (seq, digest) for writer, seq, digest in rows}
 
@@ -86,7 +85,7 @@ class AuditTable:
     ) -> list[AuditRow]:
         """Return the lines that the table lacks, or has with another text.
 
-        Those from before `since`, by default before the table's first line, are taken as pruned.
+        Lines from before `since`, by default before the table's first line, count as pruned and are left out.
         """
         if not lines:
             return []
@@ -94,12 +93,12 @@ class AuditTable:
         return [lines[place - 1] for (place,) in places]
 
     def read(self, *, since: datetime | None = None) -> Iterator[Row]:
-        """Yield rows of writer, number, time and line, by chain, or the newest first from `since` on."""
+        """Yield (writer, number, time, line) by chain; with `since`, later lines alone, newest first."""
         order = "at DESC, writer DESC, seq DESC" if since else "writer, seq"
         sql = _READ.format("at >= %(since)s" if since else "true", order)
         with (
             explaining_failures("the audit log was not read"),
-            connected_once(self._dsn) as connection,
+            connect_once(self._dsn) as connection,
             connection.transaction(),
         ):
             session = PostgresSession(connection, 0)
@@ -118,7 +117,7 @@ class AuditTable:
         return [line for (line,) in self._ask(sql, end=end)]
 
     def last_before(self, end: datetime) -> dict[str, tuple[int, str]]:
-        """Return number and hash of the last line of each chain before a time, by writer."""
+        """Return {writer: (number, hash)} of the last line of each chain before a time."""
         rows = self._ask(_LAST, end=end)
         return {writer: (seq, digest) for writer, seq, digest in rows}
 
@@ -129,12 +128,12 @@ class AuditTable:
         return int(count)
 
     def _ask(self, sql: str, **values: object) -> list[Row]:
-        """Run a statement in a transaction, again if the server ended the connection; return its rows."""
+        """Run a statement and return its rows; try again if the server has ended the connection."""
         with self._asking, explaining_failures("the audit log was not written"):
             while True:  # ends, as a new connection is not replaced
                 is_new = self._connection is None or self._connection.closed
                 if is_new or self._connection is None:
-                    self._connection = connected_once(self._dsn)
+                    self._connection = connect_once(self._dsn)
                 try:
                     session = PostgresSession(self._connection, 0)
                     return session.execute(sql, **values).fetchall()
@@ -144,6 +143,6 @@ class AuditTable:
 
 
 def _columns(lines: Sequence[AuditRow]) -> dict[str, list[object]]:
-    """Return lines, one or more, as values of a statement."""
+    """Return the columns of one or more lines, as values of a statement."""
     names = ("writers", "seqs", "times", "lines")
     return dict(zip(names, map(list, zip(*lines, strict=True)), strict=True))

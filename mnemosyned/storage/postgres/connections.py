@@ -59,7 +59,7 @@ def reason(error: BaseException) -> str:
 
 
 def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
-    """Return the exception to raise: a `MnemosynedError` as it is, else a `StorageFailed`.
+    """Return the server's error as a `StorageFailed` or `MemoryBusy`, and other exceptions as they are.
 
     `consequence` is the text on what the failure means for the stored data.
     """
@@ -369,7 +369,7 @@ class Connections:
     def _begin_on_connection(
         self, begin: Callable[[Connection], R]
     ) -> tuple[Connection, R]:
-        """Return an idle or new connection, and the result of `begin` on it; again if it was closed."""
+        """Return a connection, and the result of `begin` on it; if the server closed it, use a new one."""
         with self._changing:
             kept = self._idle.pop()[1] if self._idle else None
         if kept:
@@ -388,7 +388,7 @@ class Connections:
         return made, self._try_begin(made, begin)
 
     def _new_connection(self) -> Connection:
-        """Open a connection; if the server is full, wait until another thread returns a connection."""
+        """Return a new connection; if the server is full, the next one that another thread returns."""
         ends = time.monotonic() + FULL_S
         while True:
             try:
@@ -452,10 +452,10 @@ class Connections:
             connection.close()
 
 
-def connected_once(
+def connect_once(
     dsn: str, *, options: str = f"-c lock_timeout={LOCK_WAIT_MS}"
 ) -> Connection:
-    """Open a connection for one task, with the usual limit on locks.
+    """Open a connection for one task, with the usual limit on waiting for locks.
 
     Raises `ConfigInvalid` for a text that is no URL of a database, and `psycopg.Error`.
     """
@@ -471,13 +471,13 @@ def connected_once(
     )
 
 
-def connected_apart(dsn: str) -> Connection:
-    """Open a connection as `connected_once` does, without a limit on waiting for locks."""
-    return connected_once(dsn, options=_WAITING)
+def connect_without_lock_limit(dsn: str) -> Connection:
+    """Open a connection as `connect_once` does, without a limit on waiting for locks."""
+    return connect_once(dsn, options=_WAITING)
 
 
 def check_alive(connection: Connection) -> None:
-    """Close an idle connection and raise `OperationalError` if the server has; without a round trip."""
+    """Raise `OperationalError` if the server has closed an idle connection, and close it here, too."""
     waiting = select.poll()
     waiting.register(connection.fileno(), select.POLLIN)
     try:

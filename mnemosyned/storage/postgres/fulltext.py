@@ -45,7 +45,7 @@ def gram_hashes(owner: int, text: str) -> list[int] | None:
 
 
 def gram_term_hashes(owner: int, parts: str) -> list[int]:
-    """Return hashes, salted by owner, of terms between spaces for the second index: folded, not stemmed."""
+    """Return the salted hashes of the folded terms in `parts`, a text of terms between spaces."""
     return _cached_hashes(owner, gram_words(parts), _HASHES)
 
 

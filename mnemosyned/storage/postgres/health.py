@@ -9,7 +9,7 @@ from contextlib import suppress
 import psycopg
 
 from mnemosyned.errors import ConfigInvalid
-from mnemosyned.storage.postgres.connections import connected_once, explaining_failures
+from mnemosyned.storage.postgres.connections import connect_once, explaining_failures
 from mnemosyned.storage.postgres.session import PostgresSession
 
 IDS_USED_MAX = 1_500_000_000
@@ -60,7 +60,7 @@ def check_server(dsn: str) -> bool:
     Raises `ConfigInvalid` if the encoding is not UTF-8, or a pooler gives each transaction another
     session, and `psycopg.Error` if the server cannot be asked.
     """
-    with connected_once(dsn) as connection:
+    with connect_once(dsn) as connection:
         row = connection.execute(_STATE).fetchone()
         session, refuses_writes = row or (0, False)
         encoding = connection.info.parameter_status("server_encoding")
@@ -73,7 +73,7 @@ def check_server(dsn: str) -> bool:
         # A pooler lends the other connection the session that was free last: this one's.
         with (
             suppress(psycopg.OperationalError),
-            connected_once(dsn) as other,
+            connect_once(dsn) as other,
             other.transaction(),
         ):
             other.execute(_TAKEN_BACK)
@@ -139,7 +139,7 @@ def warnings(session: PostgresSession) -> list[str]:
 
 def exposures(dsn: str) -> list[str]:
     """Return how others could log in or read along. Raises `ConfigInvalid` and `StorageFailed`."""
-    with explaining_failures("nothing was checked"), connected_once(dsn) as connection:
+    with explaining_failures("nothing was checked"), connect_once(dsn) as connection:
         options = {each.keyword: each.val or b"" for each in connection.pgconn.info}
         line = line_exposure(
             connection.info.host,

@@ -49,8 +49,8 @@ def all_terms_condition(
 ) -> listing.Condition:
     """Return the condition for memories whose index entries have the hashes of all terms.
 
-    `seq` is the column with the row number. Different words may share a hash of 32 bits: who must
-    not err compares the texts afterward.
+    `seq` is the column with the row number. Different words may share a hash of 32 bits, so a caller may have
+    to compare the texts afterward.
     """
     text = f"{seq} IN (SELECT i.seq FROM memory_index AS i WHERE i.owner = %(owner)s"
     values: dict[str, object] = {}
@@ -72,7 +72,7 @@ def all_terms_condition(
 
 
 def query_filter(session: PostgresSession, query: Query) -> listing.Filter:
-    """Return a question's filter for memories `m`: by row number if few pass sessions or tags."""
+    """Return a question's filter for memories `m`; if few pass by session or tag, it lists their rows."""
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
         return narrow
@@ -152,7 +152,7 @@ class PostgresLists(listing.ListStore):
     def _term_conditions(self, terms: Terms, seq: str) -> list[listing.Condition]:
         return [all_terms_condition(self._engine.owner, terms, seq)]
 
-    def _rows_of_roles(
+    def _rows_of_roles_if_few(
         self, session: PostgresSession, roles: Sequence[str]
     ) -> list[int] | None:
         words = [phrase_hashes(session.owner, role) for role in roles]

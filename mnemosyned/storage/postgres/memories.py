@@ -33,7 +33,7 @@ from mnemosyned.storage.postgres.session import (
 
 
 def detail_columns(originals: Iterable[Values]) -> dict[str, list[str | None]]:
-    """Return plain exact values and secrets of originals as columns of JSON texts, or None without any."""
+    """Return columns of JSON texts with the plain exact values and the secrets of originals; None for none."""
     texts = [detail_texts(values) for values in originals]
     return {
         "details": [plain for plain, _ in texts],
@@ -187,7 +187,7 @@ def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> No
 
 
 def newest_number(session: PostgresSession) -> int:
-    """Return the row number of the newest memory, of this transaction's memories too."""
+    """Return the row number of the newest memory, including those of this transaction."""
     return int((session.locked_row or (0, 0))[0]) + session.numbered
 
 
@@ -270,7 +270,7 @@ class PostgresSleep(SleepStore):
     def _promote_batch(
         self, promotions: Sequence[Promotion], *, durable: bool
     ) -> Exception | None:
-        """Promote a group in one transaction, after `PROMOTION_TRIES` waits at most; return the error."""
+        """Promote groups in one transaction; return the error, after `PROMOTION_TRIES` tries if it is busy."""
         for tries_left in reversed(range(PROMOTION_TRIES)):
             try:
                 with (

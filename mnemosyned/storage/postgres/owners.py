@@ -63,8 +63,8 @@ class PostgresOwners(administration.AdministeredOwners):
     ) -> engine_ports.Enrolment | None:
         """Exchange the code of an invitation for a token, which is valid for `most` at most.
 
-        None for a text that is no code, and for one that is unknown, used or expired, or whose
-        owner is suspended. Raises `InvalidRequest` for a malformed name of the token.
+        Return None for a text that is no code, for an unknown, used or expired code, and for one of a
+        suspended owner. Raises `InvalidRequest` for a malformed name of the token.
         """
         administration.check_name(token_name, field="name")
         read = engine_ports.read_code(code)
@@ -84,9 +84,9 @@ class PostgresOwners(administration.AdministeredOwners):
     ) -> engine_ports.Enrolment | None:
         """Exchange a valid token for a successor of the same name and scopes.
 
-        It is valid as long as the old one was when it was issued, or for `usual` if that had no
-        end, and for `most` at most; the old one is valid for `RENEWED_FOR` yet at most. None for a token
-        that is not valid, and if the owner has a hundred valid tokens.
+        The new token is valid as long as the old one was when issued, or for `usual` if that had no end, and
+        at most for `most`. The old token ends after `RENEWED_FOR` at the latest. Return None for an invalid
+        token, and if the owner has a hundred valid ones.
         """
         number = engine_ports.owner_of(secret)
         if number is None:
@@ -106,7 +106,7 @@ class PostgresOwners(administration.AdministeredOwners):
                 self._uses[owner, token] += 1
 
     def save_uses(self, *, now: bool = False) -> None:
-        """Save how tokens were used, once a minute or `now`; log an error: these figures are lost."""
+        """Save the counted uses of tokens, once a minute or `now`; log a failure, which loses the counts."""
         with self._changing:
             moment = time.monotonic()
             is_due = now or moment - self._saved_at >= USES_EVERY_S

@@ -37,8 +37,8 @@ from mnemosyned.storage.postgres.connections import (
     Connections,
     Use,
     check_alive,
-    connected_apart,
-    connected_once,
+    connect_once,
+    connect_without_lock_limit,
     explaining_failures,
     is_full,
     is_unreachable,
@@ -69,7 +69,7 @@ class SessionClaims:
 
     @contextmanager
     def kept_open(self) -> Iterator[None]:
-        """Keep the connection from one claim to the next while the block runs, as in a round."""
+        """Keep the shared connection open while the block runs, also while there is no claim."""
         with self._changing:
             self._kept += 1
         try:
@@ -92,7 +92,7 @@ class SessionClaims:
             is_free = owner not in self._claimed
             try:
                 if self._connection is None or self._connection.closed:
-                    self._connection = connected_apart(self._dsn)
+                    self._connection = connect_without_lock_limit(self._dsn)
                 connection = self._connection
                 session = PostgresSession(connection, owner)
                 if session.scalar(f"SELECT {REFUSES_WRITES}"):
@@ -171,7 +171,7 @@ class OwnerGrowth:
         self._owners: OrderedDict[int, _OwnerGrowthCount] = OrderedDict()
         self._changing = threading.Lock()
 
-    def is_due(self, owner: int, memories: int) -> bool:
+    def count_new(self, owner: int, memories: int) -> bool:
         """Count an owner's new `memories`; return whether to check the planner's statistics now."""
         if not memories:
             return False
@@ -282,7 +282,7 @@ class Pool:
         """
         with explaining_failures(NOT_ANSWERED):
             try:
-                connection = connected_once(self._dsn)
+                connection = connect_once(self._dsn)
             except psycopg.OperationalError as error:
                 if is_full(error):
                     return
@@ -295,7 +295,7 @@ class Pool:
 
     @contextmanager
     def sharing(self, owner: int) -> Iterator[None]:
-        """Give this thread's reads of an owner in the block the snapshot that the first one takes."""
+        """Let all reads of an owner by this thread share one snapshot while the block runs."""
         if self._shared.snapshot is not None:
             yield
             return
@@ -461,7 +461,7 @@ class Pool:
 
     def _note_growth(self, session: PostgresSession) -> None:
         """Refresh the planner's statistics if the session's owner has enough new memories."""
-        if not self._growth.is_due(session.owner, session.grown):
+        if not self._growth.count_new(session.owner, session.grown):
             return
         try:
             with self.outside_transactions(session.owner) as apart:

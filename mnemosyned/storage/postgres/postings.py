@@ -59,7 +59,7 @@ class AnyOf:
 
     @classmethod
     def from_phrases(cls, phrases: Iterable[Phrase]) -> AnyOf:
-        """Return the look-up of rows with any of these phrases: terms, and longer ones, each once."""
+        """Return the look-up of rows with any of these phrases; single terms are kept apart."""
         distinct = [phrase for phrase in dict.fromkeys(phrases) if phrase]
         return cls(
             tuple(phrase[0] for phrase in distinct if len(phrase) == 1),
@@ -211,7 +211,7 @@ def texts_with_any(
     *,
     limit: int,
 ) -> list[tuple[int, list[int]]]:
-    """Return numbers and index terms of the newest `limit` rows within `narrow` with any of the phrases."""
+    """Return (row number, index terms) of the newest `limit` rows within `narrow` that have any phrase."""
     table, column = source
     name = _NAMES[table]
     where, values = _all_words_conditions([any_of], f"{name}.{column}")
@@ -259,7 +259,7 @@ def occurrences_of_each(
 def counts_of_each(
     session: PostgresSession, source: Source, phrases: Sequence[Phrase]
 ) -> list[int]:
-    """Return for each phrase, in order, how many rows have it."""
+    """Return how many rows have each phrase, in the order of the phrases."""
     table, column = source
     select = (
         f"SELECT a.number, (SELECT count(*) FROM {table}_index AS m "

@@ -94,7 +94,7 @@ class PostgresWords(WordRows):
         self._moment = Moment(0, 0)
 
     def use_cache(self, kept: RowCache, moment: Moment) -> None:
-        """Use and fill the cache `kept` of rows, as of the words of this snapshot's `moment`."""
+        """Use and fill the cache `kept` of rows; `moment` is the state of words in this snapshot."""
         self._kept, self._moment = kept, moment
 
     @cached_property
@@ -146,7 +146,7 @@ class PostgresWords(WordRows):
         return [seq for (seq,) in found.fetchall()]
 
     def _newest_known(self, forms: Forms, limit: int) -> Sequence[int] | None:
-        """Return the known rows of a word, newest first, if they include its newest `limit`, else None."""
+        """Return a word's known rows, newest first, or None if some of its newest `limit` are unknown."""
         known = self._known_rows.get(forms)
         if known and (known.is_all or known.limit >= limit):
             return known.newest
@@ -253,10 +253,10 @@ class PostgresWords(WordRows):
             self._kept.keep(asked.any_of, newest, self._moment, is_all=rows.is_all)
 
     def _first_row_needed(self, parts: Sequence[Sequence[int]], most: int) -> int:
-        """Estimate a row number above which a common word has its `most` newest rows.
+        """Return an estimated row number above which a common word has its `most` newest rows.
 
-        The density of the rows in `parts` gives the estimate. 0, which sets no bound, if that would
-        be most of the memories.
+        The estimate uses the density of the rows in `parts`. Return 0, for no bound, if most memories would
+        be above.
         """
         span = min(max(rows) - min(rows) for rows in parts if len(rows) >= most) + 1
         if self.last <= BOUNDED_FROM * span:
@@ -391,7 +391,7 @@ class IndexSearch:
 
 
 def _newest_rows(found: Sequence[Postings], most: int) -> tuple[list[Postings], bool]:
-    """Limit rows of all phrases together to the newest `most`; return whether none was dropped."""
+    """Return the postings of the newest `most` rows of all phrases, and True if no row was dropped."""
     every = {seq for postings in found for seq in postings.seqs}
     if len(every) < most:
         return list(found), True

@@ -119,9 +119,9 @@ def request_role(session: PostgresSession) -> str:
 
 
 def role_in_use(session: PostgresSession) -> str | None:
-    """Return the role for requests if it may read the tables and the login is a member.
+    """Return the role for requests if it may read the tables and the login is a member, else None.
 
-    Else None. Raises `StorageFailed` if row-level security would not restrict the role.
+    Raises `StorageFailed` if row-level security would not restrict the role.
     """
     role = request_role(session)
     may_read = "SELECT has_table_privilege(%(role)s, to_regclass('memory'), 'SELECT')"
@@ -130,7 +130,7 @@ def role_in_use(session: PostgresSession) -> str | None:
 
 
 def table_owner(session: PostgresSession) -> tuple[bool, str]:
-    """Return whether the login owns the tables, or may create missing tables, and their owner."""
+    """Return whether the login owns the tables, or may create missing ones, and the owner's name."""
     owns, owner = session.execute(_IS_OWNER).fetchone() or (False, "")
     return owns, owner
 

@@ -28,7 +28,7 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Distribution
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres import roles
-from mnemosyned.storage.postgres.connections import connected_once
+from mnemosyned.storage.postgres.connections import connect_once
 from mnemosyned.storage.postgres.fulltext import word_hashes
 from mnemosyned.storage.postgres.session import PostgresSession, episode_words
 from mnemosyned.text.terms import glued_words
@@ -88,7 +88,7 @@ def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
     if not files:
         raise StorageFailed(f"no migrations in {folder}; install mnemosyned again")
     known = _migration_number(files[-1])
-    with connected_once(dsn) as connection:
+    with connect_once(dsn) as connection:
         exists = connection.execute("SELECT to_regclass('schema_migration')").fetchone()
         is_new = exists is None or exists[0] is None
         version = 0 if is_new else check_schema(connection, known)
@@ -140,7 +140,10 @@ def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
 def _apply_migrations(
     connection: psycopg.Connection[Row], files: list[Path], known: int
 ) -> None:
-    """Apply missing migrations, each in a transaction. Raises `LockNotAvailable` after a short wait."""
+    """Apply missing migrations, each in a transaction; end others' connections if older programs must stop.
+
+    Raises `LockNotAvailable` after a short wait.
+    """
     try:
         connection.execute(_TABLE)
     except psycopg.errors.UniqueViolation:
@@ -203,7 +206,7 @@ def prepare_search(dsn: str, *, read_only: bool = False) -> bool:
     It can be added if pgvector is installed, the user owns the tables, and `read_only` is false.
     Raises `psycopg.Error`.
     """
-    with connected_once(dsn) as connection:
+    with connect_once(dsn) as connection:
         session = PostgresSession(connection, 0)
         if session.scalar(_HAS_COLUMN):
             return True
@@ -307,8 +310,9 @@ ADVICE = (
 def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribution:
     """Distribute all tables over the nodes of a cluster by owner, in `shards` parts.
 
-    Tables that are distributed already stay as they are. Raises `InvalidRequest` without Citus,
-    `StorageFailed` if no node takes rows or a right is missing, and `psycopg.Error`.
+    Tables that are distributed already stay as they are. The role for requests may log in afterwards, as
+    nodes connect to each other. Raises `InvalidRequest` without Citus, `StorageFailed` if no node takes rows
+    or a right is missing, and `psycopg.Error`.
     """
     session = PostgresSession(connection, 0)
     nodes = _count_nodes(session)
@@ -377,7 +381,7 @@ def _distribute(session: PostgresSession, shards: int) -> list[str]:
 
 
 def _disable_text_statistics(session: PostgresSession) -> None:
-    """Keep no samples of texts in statistics on any node. Raises `StorageFailed` if one refuses."""
+    """Keep no samples of texts in statistics on any node. Raises `StorageFailed` if a node refuses."""
     for table, columns in session.execute(_SAMPLED).fetchall():
         changes = ", ".join(f'ALTER "{column}" SET STATISTICS 0' for column in columns)
         command = f"ALTER TABLE %s {changes}"
@@ -435,7 +439,7 @@ def _reindex_next_rows(
 ) -> int:
     """Rewrite the index entries of a table's rows after an owner and row number; return how many.
 
-    They may be 0 before the end of the table, where its row in `reindexing` is deleted.
+    The number may be 0 before the end of the table. At the end, its row in `reindexing` is deleted.
     """
     second = _SECOND_TEXT[table]
     rows = connection.execute(

@@ -145,7 +145,7 @@ class PostgresIndex(CommonIndex):
     def totals(self) -> OriginalTotals:
         """Return the number and characters of all memories, for BM25, and whether any has a state.
 
-        It must be called before the other methods.
+        This must be called before the other methods.
         """
         row = (self._session.first or self._session.execute(TOTALS)).fetchone()
         if row is None:
@@ -192,10 +192,7 @@ class PostgresIndex(CommonIndex):
         narrow: Filter,
         limit: int,
     ) -> list[tuple[int, float]]:
-        """Return the best `limit` rows of an index with any of the phrases, with BM25.
-
-        They are row numbers and scores, the best first.
-        """
+        """Return the best `limit` rows of an index with any of the phrases: (row number, BM25), best first."""
         version = self._versions[source[0]]
         search = ranking.IndexSearch(
             self._session, source, narrow, kept=self._kept, version=version

@@ -153,7 +153,7 @@ Values = dict[tuple[str, str], bool]
 
 
 def values_of(plain: str | None, secret: str | None) -> Values:
-    """Return for each exact value of an original whether it is a secret, by kind and value.
+    """Return {(kind, value): is a secret} of the exact values of an original.
 
     `plain` and `secret` are JSON texts of plain values and of secrets, or None without any.
     """
@@ -272,10 +272,7 @@ class PostgresSession(CommonSession):
 
     @property
     def locked_row(self) -> Row | None:
-        """The `LOCKED` columns of the owner's row from before its lock.
-
-        None without a lock or without the row.
-        """
+        """The `LOCKED` columns of the owner's row from before its lock; None without a lock or the row."""
         if self._lock:
             self._locked, self._lock = self._lock.fetchone(), None
         return self._locked
@@ -600,10 +597,10 @@ class PostgresSession(CommonSession):
 
 
 def _bindable(value: object) -> object:
-    """Return a time, or the times in a list, in UTC; numbers or texts in a list as text of an array.
+    """Return a value as it is bound: times in UTC, lists of numbers or texts as text of an array.
 
-    Other values are returned unchanged. The driver would look at each item twice, and prepare the
-    statement anew for numbers of another size.
+    Other values are returned unchanged. The driver would look at each item twice, and prepare the statement
+    anew for numbers of another size.
     """
     if isinstance(value, datetime):
         return in_zone(value, UTC)

@@ -26,8 +26,8 @@ from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, Watch
 from mnemosyned.storage.common.undo import RetentionStore, UndoStore
 from mnemosyned.storage.postgres import forgetting, health, memories, roles, schema
 from mnemosyned.storage.postgres.connections import (
-    connected_apart,
-    connected_once,
+    connect_once,
+    connect_without_lock_limit,
     explaining_failures,
 )
 from mnemosyned.storage.postgres.exchange import PostgresExporting, PostgresRestoring
@@ -178,11 +178,11 @@ def open_store(
     guarded: bool = False,
     embeds: bool = False,
 ) -> Iterator[PostgresStore]:
-    """Connect, upgrade the schema, and close the store of one owner after the block.
+    """Connect, upgrade the schema, and lend the store of one owner to the block.
 
-    With `guarded`, row-level security restricts statements to the owner, as always in a database of
-    many owners. With `embeds`, the server compares vectors if it can. Raises `ConfigInvalid`,
-    `SchemaTooNew` and `StorageFailed`.
+    With `guarded`, row-level security restricts statements to the owner, as always in a database of many
+    owners. With `embeds`, the server compares vectors if it can. Raises `ConfigInvalid`, `SchemaTooNew` and
+    `StorageFailed`.
     """
     ready = _prepare(
         dsn,
@@ -205,11 +205,11 @@ def open_owned_stores(
     embeds: bool = False,
     beside: PostgresStore | None = None,
 ) -> Iterator[OwnedStores]:
-    """Connect, upgrade the schema, and close the stores of all owners after the block.
+    """Connect, upgrade the schema, and lend the stores of all owners to the block.
 
-    With `embeds`, the server compares vectors if it can. `beside` is a store of the same database
-    that stays open for longer, whose connections are shared. Raises `SchemaTooNew`, and
-    `StorageFailed` also if the user may not separate owners.
+    With `embeds`, the server compares vectors if it can. `beside` is a store of the same database that stays
+    open for longer, whose connections are shared. Raises `SchemaTooNew`, and `StorageFailed` also if the user
+    may not separate owners.
     """
     ready = _prepare(
         dsn, migrations, "the owners were not read", embeds=embeds, guarded=True
@@ -227,14 +227,14 @@ def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
     The role of requests is created with the first owner. Raises `SchemaTooNew`, and `StorageFailed`
     also for a login that does not own the tables.
     """
-    with explaining_failures("nothing was done"), connected_once(dsn) as connection:
+    with explaining_failures("nothing was done"), connect_once(dsn) as connection:
         roles.require_table_owner(PostgresSession(connection, 0))
     ready = _prepare(dsn, migrations, "the owners were not read")
 
     def prepare() -> None:
         with (
             explaining_failures("the owner was not added"),
-            connected_once(dsn) as connection,
+            connect_once(dsn) as connection,
         ):
             roles.ensure_role(connection)
 
@@ -264,12 +264,12 @@ def _prepare(
 ) -> _Prepared:
     """Check the server, and prepare schema, owner's row, role of requests and vector search.
 
-    A login that owns no table finds all of that prepared, or raises with advice; a standby is not
+    A login that owns no table only checks that all is prepared, or raises with advice; a standby is not
     changed. `consequence` is the text on what a failure means for the data.
     """
     with explaining_failures(consequence):
         read_only = health.check_server(dsn)
-        with connected_once(dsn) as connection:
+        with connect_once(dsn) as connection:
             session = PostgresSession(connection, 0)
             is_owner, named = roles.table_owner(session)
             has_citus = bool(session.scalar(schema.HAS_CITUS))
@@ -288,7 +288,7 @@ def _prepare(
         version = schema.upgrade(dsn, migrations, read_only=read_only)
         searches = embeds and schema.prepare_search(dsn, read_only=read_only)
         if is_owner and not read_only:
-            with connected_once(dsn) as connection:
+            with connect_once(dsn) as connection:
                 schema.index_glued_words(connection)
                 session = PostgresSession(connection, 0)
                 if guarded or role:
@@ -340,7 +340,7 @@ class PostgresServer:
         return engine_ports.Migration(before=before, after=after, statements=tuple(ran))
 
     def purge(self) -> engine_ports.ServerPurge:
-        """Rewrite all tables, each locked for it, and the log, to drop deleted text; return what was done."""
+        """Rewrite all tables, each under a lock, and the log, to drop deleted text; return what was done."""
         with self._upgrade() as connection:
             return forgetting.purge_server(connection)
 
@@ -363,6 +363,6 @@ class PostgresServer:
         """Lend a connection to the block, and turn the server's errors into `StorageFailed`."""
         with (
             explaining_failures("it was not finished"),
-            closing(connected_apart(self.dsn)) as connection,
+            closing(connect_without_lock_limit(self.dsn)) as connection,
         ):
             yield connection

@@ -88,7 +88,7 @@ class PostgresVectorSearch(StorePart, engine_ports.StorageSearch):
 
     @writes_lazily
     def prepare(self, session: PostgresSession, *, limit: int) -> int:
-        """Convert up to `limit` stored vectors for pgvector; return how many, 0 when all are."""
+        """Convert up to `limit` stored vectors for pgvector; return their number, 0 when all are converted."""
         rows = session.execute(
             _UNPREPARED, after=self._prepared, limit=limit
         ).fetchall()
@@ -289,7 +289,7 @@ class PostgresVectors(VectorStore):
         vectors: Mapping[int, bytes],
         texts: Mapping[int, str],
     ) -> set[int]:
-        """Store vectors of memories that exist and still have the text in `texts`; return which."""
+        """Store vectors of memories that still have the text in `texts`, if any; return their row numbers."""
         return set(
             session.column(
                 _KEEP_FOR_SERVER if self._searched else _KEEP_FOR_DAEMON,

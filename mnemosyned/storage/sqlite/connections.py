@@ -37,9 +37,9 @@ CHECKPOINT_PAGES = 4_000
 def open_writer(
     path: Path, *, check: Callable[[SqliteSession], object] = lambda _: None
 ) -> SqliteSession:
-    """Return the connection that writes: every commit is on disk when it returns.
+    """Return a connection for writing, whose commits return when the changes are on disk.
 
-    `check` is called with it before anything in the file is changed, and may raise an error to
+    `check` is called with the connection before anything in the file is changed, and may raise an error to
     refuse the file.
     """
     return _open(
@@ -60,7 +60,7 @@ def open_writer(
 def open_with_log(
     path: Path, *pragmas: str, mode: str, check: Callable[[], object]
 ) -> SqliteSession:
-    """Open a database file and its write-ahead log; `mode` is `ro` or `rw`.
+    """Return a connection that has the file and its write-ahead log open; `mode` is `ro` or `rw`.
 
     `check` is called before and after they are opened, and raises an error if they were replaced.
     """
@@ -169,7 +169,7 @@ def reason(error: BaseException) -> str:
 
 
 def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
-    """Return a `MnemosynedError` as it is, others as a `StorageFailed` with the `consequence` for data."""
+    """Return an error of SQLite or the disk as a `StorageFailed` with the `consequence`, others as they are."""
     if isinstance(error, Exception) and not isinstance(error, sqlite3.Error | OSError):
         return error
     why = reason(error)
@@ -180,7 +180,7 @@ def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exc
 
 @contextmanager
 def explain_failures() -> Iterator[None]:
-    """Turn errors of SQLite and the disk in the block into `StorageFailed`: no memory was lost."""
+    """Turn errors of SQLite and the disk in the block into a `StorageFailed` that says nothing was lost."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:
@@ -223,7 +223,7 @@ class Readers:
 
     @contextmanager
     def sharing(self) -> Iterator[None]:
-        """Give this thread's `reading` in the block the snapshot that the first one takes."""
+        """Let all blocks of `reading` in this thread share one snapshot while the block runs."""
         if self._stack is not None:
             yield
             return
@@ -240,7 +240,7 @@ class Readers:
 
     @contextmanager
     def reading(self) -> Iterator[SqliteSession]:
-        """Lend a session as `snapshot` does; within `sharing`, all blocks of a thread have one."""
+        """Lend a session as `snapshot` does; within `sharing`, all blocks of a thread share it."""
         began = time.monotonic()
         stack = self._stack
         try:
@@ -354,10 +354,7 @@ FRAMES_MAX = 1_000_000
 
 
 def frames_left(database: Path) -> list[int] | None:
-    """Return which frames, from 1, end a transaction in the log next to a closed database.
-
-    None without a log.
-    """
+    """Return the numbers of frames that end a transaction in a closed database's log; None without a log."""
     path = database.with_name(database.name + "-wal")
     try:
         descriptor = os.open(

@@ -161,7 +161,7 @@ def open_to_read(database: Path, *, foreign: bool = False) -> sqlite3.Connection
 
 
 def place(copy: Path, target: Path) -> None:
-    """Rename a copy to `target`, and flush the folder. Raises `FileExistsError` if it exists."""
+    """Rename a copy to `target`, and flush the folder. Raises `FileExistsError` if `target` exists."""
     os.link(copy, target)
     copy.unlink()
     flush(target.parent)

@@ -151,8 +151,8 @@ class DatabaseFile:
                 return Presence.LOG_DELETED
         return Presence.HERE
 
-    def log_elsewhere(self) -> bool:
-        """Return whether a log that is not the open log, and is not empty, has taken its path."""
+    def is_log_replaced(self) -> bool:
+        """Return whether another log that is not empty has taken the path of the open log."""
         wal = self._companion_paths()[0]
         identity = _identity(wal)
         return (
@@ -178,7 +178,7 @@ class DatabaseFile:
             return [warning]
         return []
 
-    def tighten(self) -> None:
+    def restrict_permissions(self) -> None:
         """Remove other users' permissions on the database, its log and the log's index."""
         for path in (self.path, *self._companion_paths()):
             try:
@@ -212,7 +212,7 @@ class DatabaseFile:
             _owned.discard(self._identity)
 
     def secure_connection(self, connection: SqliteSession) -> SqliteSession:
-        """Return the connection, a new one if a deleted file was put back. Raises `DatabaseReplaced`."""
+        """Return the connection, or a new one after putting back a deleted file. Raises `DatabaseReplaced`."""
         presence = self.presence()
         if presence is not self._presence:
             self._presence, self._saved = presence, False
@@ -256,7 +256,7 @@ class DatabaseFile:
             if presence is Presence.DELETED:
                 self._restore_deleted(connection)
                 return
-            if presence is Presence.REPLACED or self.log_elsewhere():
+            if presence is Presence.REPLACED or self.is_log_replaced():
                 self.problem = self._save_copy_aside(connection)
             else:
                 self.problem = _checkpoint_problem(connection, path, presence)

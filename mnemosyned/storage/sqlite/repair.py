@@ -255,7 +255,7 @@ def _changed_texts(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _row_faults(connection: sqlite3.Connection) -> Iterator[StorageFault]:
-    """Yield a fault for each table or index whose rows do not agree with those of others."""
+    """Yield a fault for each table or index whose rows do not agree with those of other tables."""
     present = schema.table_names(connection)
     broken = Counter(
         table for table, *_ in connection.execute("PRAGMA foreign_key_check")
@@ -285,7 +285,7 @@ def _row_faults(connection: sqlite3.Connection) -> Iterator[StorageFault]:
 
 
 def _wrong_rows(present: set[str]) -> Iterator[tuple[FaultKind, str, str, str]]:
-    """Yield kind and subject of possible faults, the selection of their rows, and a text with a place.
+    """Yield kind, subject, SQL for the wrong rows, and text (with a place for their number) of possible faults.
 
     `present` has the names of the tables.
     """
@@ -394,7 +394,7 @@ def _recreate_missing(
 
 
 def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
-    """Count the originals among the newest `limit` that lack an exact value in their rows."""
+    """Return how many of the newest `limit` originals lack an exact value in their rows."""
     if "detail_kind" not in schema.table_names(connection):
         return 0
     newest = connection.execute(
@@ -415,7 +415,7 @@ def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
 def _stored_values(
     connection: sqlite3.Connection, seq: int
 ) -> dict[tuple[str, str], bool]:
-    """Return an original's exact values by kind and value; each is True if it is a secret."""
+    """Return {(kind, value): is a secret} of the exact values of an original."""
     rows = connection.execute(
         "SELECT k.name, d.value, d.sensitive FROM detail AS d "
         "JOIN detail_kind AS k ON k.number = d.kind WHERE d.memory_seq = ?",
@@ -456,7 +456,7 @@ def extract_again(database: Path) -> Iterator[str]:
 
 
 def _extract_episode_again(connection: SqliteSession, episode: int) -> tuple[int, bool]:
-    """Extract an episode's exact values again; return how many originals changed, and of a new secret."""
+    """Extract an episode's exact values again; return how many originals changed, and if a secret is new."""
     originals = connection.execute(
         "SELECT seq, id, content FROM archive WHERE episode_seq = ? AND content != ''",
         (episode,),

@@ -87,7 +87,7 @@ def term_conditions(terms: Terms, seq: str) -> list[Condition]:
 
 
 def query_filter(session: SqliteSession, query: Query) -> Filter:
-    """Return a question's filter for memories; if few pass it by session or tag, it lists their row numbers."""
+    """Return a question's filter for memories; if few pass by session or tag, it lists their row numbers."""
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
         return narrow
@@ -176,7 +176,7 @@ class SqliteLists(ListStore):
     def _term_conditions(self, terms: Terms, seq: str) -> list[Condition]:
         return term_conditions(terms, seq)
 
-    def _rows_of_roles(
+    def _rows_of_roles_if_few(
         self, session: SqliteSession, roles: Sequence[str]
     ) -> list[int] | None:
         if not all(any(map(str.isalnum, role)) for role in roles):
@@ -199,7 +199,7 @@ _AROUND = (
 
 
 def covering_ranges(rows: Sequence[int]) -> list[tuple[int, int]]:
-    """Return a few ranges (first, last) that cover ascending row numbers, apart at their widest gaps."""
+    """Return a few ranges (first, last) that cover ascending row numbers, split at the widest gaps."""
     gaps = [at for at in range(1, len(rows)) if rows[at] - rows[at - 1] >= GAP_MIN]
     widest = nlargest(STRETCHES_MAX - 1, gaps, key=lambda at: rows[at] - rows[at - 1])
     begins = [0, *sorted(widest)]
@@ -284,7 +284,7 @@ class SqliteIndex(CommonIndex):
     def totals(self) -> OriginalTotals:
         """Return the number and characters of all memories, for BM25, and whether any has a state.
 
-        It must be called before the other methods.
+        This must be called before the other methods.
         """
         glued = quote_word(GLUED)
         rows = self._session.execute(

@@ -84,7 +84,7 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
         ]
 
     def warnings(self) -> list[str]:
-        """Return a failed rescue of the file, if any, then the warnings from when it was opened."""
+        """Return the problem of a failed rescue, if any, and the warnings from the opening of the file."""
         problem = self._file.problem
         return [*([problem] if problem else []), *self._warnings]
 
@@ -114,7 +114,7 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
         )
 
     def run_upkeep(self) -> bool:
-        """Checkpoint the write-ahead log while others read and write; return False if it is long."""
+        """Checkpoint the write-ahead log while others read and write; return False if the log stays long."""
         return self._checkpoints.run()
 
     def run_idle_upkeep(self) -> None:
@@ -221,7 +221,7 @@ log = logger()
 def open_store(
     database: Path, *, migrations: Path, socket: Path | None = None
 ) -> Iterator[SqliteStore]:
-    """Open the file as its owner, upgrade its schema, and close the store after the block.
+    """Open the file as its owner, upgrade its schema, and lend the store to the block.
 
     Raises `DatabaseInUse`, `SchemaTooNew` and `StorageFailed`.
     """
@@ -258,7 +258,7 @@ def _prepare_store(file: ownership.DatabaseFile, migrations: Path) -> SqliteStor
         if schema_version(connection) >= fulltext.REINDEXING:
             fulltext.finish_reindexing(connection)
         file.know_companions()
-        file.tighten()
+        file.restrict_permissions()
         for warning in warnings:
             log.warning("database_warning", reason=warning)
         return SqliteStore(file, connection, warnings=warnings)
