@@ -81,7 +81,7 @@ def _groups_table(report: CycleReport) -> str:
     for number, group in enumerate(report.groups):
         source = (group.level, group.session, group.source, group.status)
         together.setdefault(source if many else number, []).append(group)
-    names = "session source into covers groups items chars".split()
+    names = "session source into covers groups memories chars".split()
     if not report.dry_run:
         names += ["after", "status"]
     rows: list[tuple[object, ...]] = []
@@ -97,11 +97,12 @@ def _groups_table(report: CycleReport) -> str:
         chars = f"{sum(group.chars_before for group in groups):,}"
         if kind.level and kind.status is GroupStatus.PLANNED:
             chars = f"about {chars}"  # their summaries are not written yet
+        count = sum(group.items for group in groups)
         row = (
             ALL_SESSIONS if kind.level else cut_text(kind.session, 20),
             *(cut_text(kind.source or "", 14), into),
             f"{local_time(first)} to {last:{until}}",
-            *(len(groups), sum(group.items for group in groups), chars),
+            *(len(groups), count_of(count, "summary") if kind.level else count, chars),
             f"{sum(group.chars_after for group in groups):,}",
             _status_cell(kind.status),
         )
@@ -232,12 +233,12 @@ def _log_text(result: Logged, first: int) -> str:
     """Return the log as a table numbered from `first`, cycle by cycle, and reasons of fallbacks."""
     if not result.rows:
         return ""
-    headers = ["no.", "id", "session", "source", "status", "items", "by", "summary"]
+    headers = ["#", "id", "session", "source", "status", "memories", "by", "summary"]
     rows = [
         [str(number), *_log_row(entry)]
         for number, entry in enumerate(result.rows, first)
     ]
-    text = table(headers, rows, optional=("by", "items", "id"), room={"summary": 24})
+    text = table(headers, rows, optional=("by", "memories", "id"), room={"summary": 24})
     reasons = Counter(row.fallback_reason for row in result.rows if row.fallback_reason)
     fallbacks = [
         wrap_paragraph(

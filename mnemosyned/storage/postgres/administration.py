@@ -229,12 +229,6 @@ class AdministeredOwners:
         number = self._number_besides_local(name, "use `mnem forget` there")
         self.on_change("owner_remove", number, ())
         self._call("drop_owner", number, True)  # noqa: FBT003 its tokens alone
-        with self._pool.writing(number) as session:
-            owns_tables, _ = roles.table_owner(session)
-            counts = session.execute(
-                "SELECT working_count + archive_count, episodic_count FROM owner "
-                "WHERE owner = %(owner)s"
-            ).fetchone()
         rows: Counter[str] = Counter()
         deleted = DELETED_AT_ONCE
         while deleted == DELETED_AT_ONCE:
@@ -243,6 +237,12 @@ class AdministeredOwners:
                 deleted = session.execute(_DELETE_SOME, most=DELETED_AT_ONCE).rowcount
             rows["memory"] += deleted
         with self._pool.writing(number) as session:
+            owns_tables, _ = roles.table_owner(session)
+            # Only now, as daemons wrote until they noticed: the deletions above do not lower it.
+            counts = session.execute(
+                "SELECT working_count + archive_count, episodic_count FROM owner "
+                "WHERE owner = %(owner)s"
+            ).fetchone()
             tables = roles.owned_tables(session)
             session.execute_once(self._in_role)  # which the database holds to one owner
             for table in ("memory", *tables):
@@ -432,9 +432,10 @@ class AdministeredOwners:
         """Return an owner's number, and whether it is a group; arguments and errors as in `number`."""
         found = self._call("find_owner", name)
         if not found or is_group not in (None, found[0][1]):
-            kind = "group" if is_group else "owner"
+            kind, other = ("group", "an owner") if is_group else ("owner", "a group")
+            but = f", but {other} of that name" if found else ""
             raise NotFound(
-                f"there is no {kind} {name!r}; `mnem owner list` shows all",
+                f"there is no {kind} {name!r}{but}; `mnem owner list` shows all",
                 field="owner",
             )
         return found[0][0], found[0][1]
