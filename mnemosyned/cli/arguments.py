@@ -167,7 +167,7 @@ def _takes_list(kind: msgspec.inspect.Type) -> bool:
 def _choice_or_metavar(
     name: str, kind: msgspec.inspect.Type
 ) -> tuple[click.Choice[str] | None, str | None]:
-    """Return the choice of an enumeration or literal, or else the word for the value in help."""
+    """Return (choice, None) for an enumeration or literal, else (None, the value's name in help)."""
     members = _union_members(kind)
     for member in members:
         if isinstance(member, msgspec.inspect.EnumType):
@@ -247,7 +247,7 @@ def read_standard_input(hint: str) -> str:
 
 
 def _read_list(file: str, *, field: str) -> object:
-    """Return the list in a JSON file or standard input ("-"), or in its member `field`."""
+    """Return the value in a JSON file or standard input ("-"); of an object, its member `field`."""
     if file == "-":
         text = read_standard_input(f"{field} are JSON: name a file")
     else:

@@ -32,10 +32,10 @@ _TEXT = re.compile(r"""(["']?)([^"'#]+?)\1[ \t\r]*(?:#.*)?""")
 
 
 def configured_socket() -> str | None:
-    """Return the socket that the configuration file names, unless the environment does.
+    """Return the socket that the configuration file names; None if the environment names one.
 
-    The file is read as YAML only if it has a line for the socket, as commands must start at once.
-    A mistake in the file is printed on standard error, and the line on the socket counts.
+    The file is parsed only if it has a line for the socket, as commands must start at once. If
+    another line is wrong, print the mistake on standard error, and use the socket's line alone.
     """
     if SOCKET_VARIABLE in os.environ:
         return None
@@ -64,7 +64,7 @@ def configured_socket() -> str | None:
 
 
 def warn_of_ignored_mistake(problem: str) -> None:
-    """Print on standard error that a mistake in the settings was ignored, and which."""
+    """Print on standard error that a `problem` of the settings was ignored."""
     say(f"mnem: a mistake in the settings was ignored: {problem}", err=True)
 
 
@@ -92,7 +92,7 @@ def interruption_message(error: BaseException) -> str:
 
 
 def interrupted_call_message(request: Request[Any]) -> str:
-    """Return what happens to a call after Ctrl-C: whether the daemon goes on with it."""
+    """Return the message after Ctrl-C in a call: whether the daemon goes on with the request."""
     if not request.writes or request.is_preview:
         return NOTHING_CHANGED
     name = request.verb_name()
@@ -133,7 +133,9 @@ def connect_to_daemon(
 def call_daemon(client: Caller, request: Request[R]) -> R:
     """Send a request to the daemon and return the result. Raises the daemon's error.
 
-    A sleep cycle shows progress; Ctrl-C ends the wait with `Interrupted`, not the request.
+    A sleep cycle shows progress; Ctrl-C ends the wait with `Interrupted`, not the request. Before
+    an undo, delete the journals of imports. If the daemon may not write to the folder of a
+    backup, move the finished backup there.
     """
     plans_or_stops = request.is_preview or getattr(request, "stop", False)
     is_pause = getattr(request, "pause_minutes", None) is not None
@@ -162,7 +164,7 @@ def call_daemon(client: Caller, request: Request[R]) -> R:
 
 
 def _cycle_progress(client: Caller) -> tuple[int, int] | None:
-    """Return how many memories a running cycle has done, and of how many; None if unknown."""
+    """Return (memories done, memories in all) of the running sleep cycle; None if unknown."""
     from mnemosyned.verbs.upkeep import Status  # noqa: PLC0415 only a cycle needs it
 
     with suppress(MnemosynedError):  # a busy daemon reports its progress later

@@ -124,7 +124,7 @@ def id_fields(verb: str) -> tuple[str, ...]:
 
 
 def _resolve_id(word: str, verb: str, client: Connection) -> str:
-    """Return the whole id for a typed number, prefix or id; a word without a match as it is.
+    """Return the whole id for a typed list number or id prefix; any other word unchanged.
 
     Raises `InvalidRequest` for an ambiguous prefix and for a number without an id.
     """
@@ -157,9 +157,9 @@ def _resolve_id(word: str, verb: str, client: Connection) -> str:
 
 
 def ids_with_prefix(prefix: str, verb: str, client: Connection) -> list[Named]:
-    """Return ids, of the kind that a verb takes, that begin so, each with a description.
+    """Return the ids with a prefix among those a verb takes, each with a description.
 
-    There may be more than `SHOWN_MAX`, so that a caller knows that it prints a part.
+    Of memories and summaries, at most one more than `SHOWN_MAX`.
     """
     kind = _KINDS.get(verb)
     begin = prefix.upper()
@@ -219,7 +219,10 @@ Suggest = Callable[[click.Context, str], list["CompletionItem"]]
 
 
 def suggester(parameter: click.Parameter, verb: str) -> Suggest:
-    """Return the function that completes a parameter with sessions, sources or ids."""
+    """Return the function that completes a parameter with sessions, sources or ids.
+
+    For other parameters, return click's own.
+    """
     name = parameter.name
     if name not in ("session", "source") and not (verb and name in id_fields(verb)):
         return parameter.shell_complete

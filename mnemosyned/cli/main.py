@@ -81,7 +81,7 @@ class CommandTable(click.Group):
     ) -> None:
         """Write the commands that people use every day to the help page, or all for `mnem help all`.
 
-        Those of administration are on the page of `mnem admin` alone.
+        Commands of administration are on the page of `mnem admin` alone.
         """
         further = [each for each in GROUPS[1:] if each != ADMINISTRATION]
         shows_all = ctx.meta.get(options.ALL_COMMANDS)
@@ -217,7 +217,7 @@ def main() -> None:
 
 
 def _print_usage_error(error: click.ClickException) -> None:
-    """Print a mistake on the command line, and whose help explains it, or JSON if wanted."""
+    """Print a mistake on the command line and the command to get help, or JSON if asked for."""
     if options.asks_for_json(sys.argv):
         _print_error(InvalidRequest(error.format_message()))
         return
@@ -234,7 +234,7 @@ def _print_usage_error(error: click.ClickException) -> None:
 
 
 def _print_error(error: MnemosynedError) -> None:
-    """Print an error in words, with fields as they were typed, or as JSON if wanted."""
+    """Print an error in words, naming the option that was typed, or as JSON if asked for."""
     if not options.asks_for_json(sys.argv):
         message, field = error.message, error.field or ""
         option = f"--{field.replace('_', '-')}"

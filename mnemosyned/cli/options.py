@@ -73,12 +73,12 @@ def _store_address(
 
 
 def typed_address(context: click.Context) -> dict[str, str]:
-    """Return the address options typed on the command line, by option; it may be changed."""
+    """Return the command line's dictionary of typed address options, by option, for callers to fill."""
     return cast("dict[str, str]", context.meta.setdefault(_TYPED, {}))
 
 
 def typed_url(context: click.Context) -> str | None:
-    """Return the URL typed or in the environment; None for a socket. Raises `InvalidRequest`."""
+    """Return the URL that was typed or is in the environment, or None. Raises `InvalidRequest`."""
     typed = typed_address(context)
     if SOCKET in typed:
         if others := sorted(typed.keys() - {SOCKET}):
@@ -94,7 +94,7 @@ def typed_url(context: click.Context) -> str | None:
 
 
 def typed_remote(context: click.Context) -> RemoteDaemon | None:
-    """Return the daemon behind the given URL, or of the login here; None for a socket.
+    """Return the remote daemon at the given URL, or else of the login; None if a socket is used.
 
     Raises `InvalidRequest`.
     """
@@ -128,8 +128,8 @@ def typed_remote(context: click.Context) -> RemoteDaemon | None:
 def refuse_url(context: click.Context, form: str = "") -> None:
     """Raise `InvalidRequest` if a URL is given to a command of this machine alone.
 
-    Otherwise the command asks the daemon of this machine, also after `mnem login`, and a typed socket
-    is the daemon's. `form` names the part of a command that is local.
+    Otherwise make the command ask this machine's daemon, even after `mnem login`, and put a typed
+    socket into the environment. `form` is the name of the command in the error.
     """
     url = typed_url(context)
     if url is None:
@@ -161,7 +161,7 @@ FORMAT_HELP = (
 
 
 def chosen_format() -> str:
-    """Return the output format: by option, MNEM_FORMAT, or by whether a terminal reads.
+    """Return the output format of the option or MNEM_FORMAT, else table at a terminal, or tsv.
 
     Raises `click.UsageError` for an unknown format in MNEM_FORMAT.
     """
@@ -189,7 +189,7 @@ def may_page() -> bool:
 
 
 def asks_for_json(words: Sequence[str]) -> bool:
-    """Return whether the words of a command line ask for JSON, even if it has mistakes."""
+    """Return whether the words of a command line, even a wrong one, ask for JSON."""
     command = next(filter(COMMANDS.__contains__, words[1:]), "")
     if command in FORMATS_OF_FILES:
         return "--json" in words or asks_for_json(words[: words.index(command)])
@@ -244,7 +244,7 @@ def json_option(words: str = "Print JSON.") -> Callable[[F], F]:
 
 
 def _root_meta() -> dict[str, Any]:
-    """Return what all click contexts of a command line share; empty outside a command."""
+    """Return the dictionary that a command line's click contexts share; empty outside a command."""
     context = click.get_current_context(silent=True)
     return context.find_root().meta if context else {}
 

@@ -50,7 +50,7 @@ def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
 
 
 def replace_settings(file: Path, text: str) -> None:
-    """Write the file's new text in one step, with its mode. Raises `ConfigInvalid`."""
+    """Replace the file's text in one step if it is valid; keep the mode. Raises `ConfigInvalid`."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
     with replacing_file(file, mode=mode) as opened:

@@ -43,7 +43,7 @@ PAGES_MAX = 10_000
 
 
 def confirm_and_call(client: Connection, request: Request[R]) -> object:
-    """Show a request's dry run, ask, and send it; return the result, or an empty dry run.
+    """Show a request's dry run, ask, and send it; return the result, or a dry run that selects nothing.
 
     Raises `InvalidRequest` without a terminal; the answer no exits with code 1.
     """

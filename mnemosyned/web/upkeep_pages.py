@@ -181,7 +181,7 @@ def change_setting(visit: Visit) -> Response:
         config.write_changes({key: value}, file)
     except OSError as error:
         raise ConfigInvalid(f"{file} cannot be written: {error.strerror}") from error
-    config.tell_daemon(sources.process)
+    config.request_reload(sources.process)
     return redirect_to("/settings", changed=key)
 
 

@@ -244,7 +244,7 @@ def test_a_changed_setting_reaches_the_daemon(
 ) -> None:
     told = list[int]()
     monkeypatch.setattr(
-        config_command, "tell_daemon", lambda each: told.append(each.pid)
+        config_command, "request_reload", lambda each: told.append(each.pid)
     )
 
     visitor.post("/setting", key="wm_max", value="many")

@@ -26,7 +26,7 @@ PARTIAL = ".partial"
 
 
 def check_target(path: Path, *, force: bool) -> None:
-    """Raise `InvalidRequest` if `path` is no regular file, or exists and not `force`."""
+    """Raise `InvalidRequest` if `path` exists, unless it is a regular file and `force` is given."""
     if not path.exists():
         return
     if not path.is_file():

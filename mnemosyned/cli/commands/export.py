@@ -218,14 +218,14 @@ class DaysOfExport:
         """Number of memories."""
 
     def collect(self, lines: Iterable[bytes]) -> None:
-        """Sort memories and day summaries of an export's lines into days of local time."""
+        """Sort an export's memories into a file for each local day, and keep the summaries of days."""
         # An export is in the order of remembering: many lines in a row are of one day.
         for day, memories in groupby(self._memory_lines(lines), key=itemgetter(0)):
             with (self._folder / day).open("ab") as file:
                 file.writelines(line for _, line in memories)
 
     def _memory_lines(self, lines: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
-        """Yield day and line of each memory with words, and keep the summaries of days."""
+        """Yield (local day, line) of each memory that has text; keep the summaries of days."""
         for line in lines:
             if parse_line_kind(line).record not in ("memory", "episode"):
                 continue
@@ -295,7 +295,7 @@ class DaysOfExport:
     ) -> str:
         """Return a memory as Markdown under a heading of its time, session, source and role.
 
-        Its secrets are masked, and so are the `known` ones; with None, they are shown.
+        Secrets in `known` are masked; None shows all secrets.
         """
         time = f"{in_zone(memory.created_at, None):%H:%M}"
         about = (memory.session, memory.source or "", memory.role)

@@ -47,7 +47,7 @@ def _read_code(url: str) -> str:
 
 
 def describe_memories(saved: socket_path.SavedConnection) -> str:
-    """Return in a line which memory is used in which folders."""
+    """Return one line on the memories that a login uses, and the folders of each."""
     usual = saved.enter(socket_path.EVERYWHERE)
     parts = []
     for memory in sorted({*saved.folders.values()} - {usual}):
@@ -58,7 +58,7 @@ def describe_memories(saved: socket_path.SavedConnection) -> str:
 
 
 def warn_of_environment() -> None:
-    """Print on standard error if the environment names a daemon, which counts more than a login."""
+    """Print on standard error each environment variable that overrides the login."""
     for name in (socket_path.URL_VARIABLE, socket_path.SOCKET_VARIABLE):
         if os.environ.get(name):
             say(f"mnem: {name} is set, and overrides the login", err=True)

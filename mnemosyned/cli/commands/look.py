@@ -143,7 +143,7 @@ def _read_pages(
 ) -> Iterator[Listed]:
     """Yield pages of a list until `left` records are read, or no more match.
 
-    Only the last page keeps `next`, the id with which a later list goes on.
+    Only the last page keeps `next`, the cursor of the records that follow.
     """
     while True:  # ends with the records
         request = msgspec.structs.replace(request, limit=min(left, PAGE))
@@ -251,7 +251,7 @@ class PeriodReader:
         )
 
     def _read_parts(self, first: date, last: date, unit: Unit) -> list[PeriodPart]:
-        """Return the weeks and days of a week or month, each by its summary or its memories."""
+        """Return the parts of a week or month: weeks and days with summaries, else days with memories."""
         weeks = self.read_summaries("week", first, last) if unit == "month" else {}
         days = self.read_summaries(
             "day", day_at(first, -1) or first, day_at(last, 1) or last
@@ -274,7 +274,10 @@ class PeriodReader:
     def read_summaries(
         self, unit: Unit, first: date, last: date
     ) -> dict[date, Episode]:
-        """Return summaries of periods that begin from `first` to `last`, by first day (UTC)."""
+        """Return summaries of periods that begin from `first` to `last`, by first day (UTC).
+
+        Return none if memories are filtered.
+        """
         if self._narrowed:
             return {}
         request = ListMemories(
@@ -384,7 +387,7 @@ RENDERERS[PeriodView] = Renderer(
 def _period_command(name: str, unit: Unit, further: str = "") -> click.Command:
     """Return the command that prints the day, week or month around a typed time.
 
-    Its help is the registry's summary, and `further`.
+    Its help is the registry's summary, followed by `further`.
     """
     params = make_parameters(ListMemories, PERIOD_FILTERS)
     if name != "today":

@@ -152,7 +152,7 @@ SECONDS_MAX = 60
 
 
 def event_lines(event: Event) -> Iterator[str]:
-    """Yield a line for each new memory of an event, or for the event; none for internal ones."""
+    """Yield a line for each new memory of an event, or one line on another event; none if internal."""
     if event.kind is EventKind.REMEMBERED:
         for memory in event.memories:
             yield memory_line(event.at, memory, memory.text)
@@ -320,7 +320,7 @@ def _read_on(client: Connection, events: Iterator[Event]) -> Iterator[Event]:
 
 
 def _wait_for_daemon(client: Connection) -> bool:
-    """Wait until the daemon answers; return True if it was gone, False if it answered at once."""
+    """Wait until the daemon answers; return False if it does at once, else print messages."""
     lost = False
     while True:  # until Ctrl-C
         with suppress(DaemonUnreachable):

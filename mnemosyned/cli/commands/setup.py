@@ -110,7 +110,7 @@ def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
 
 
 def _fill_paragraph(line: str, indent: str = INDENT) -> str:
-    """Return a line wrapped to the terminal, indented by `indent`, continuations further."""
+    """Return a line wrapped to the terminal, indented by `indent`, and more from the second line on."""
     return textwrap.fill(
         escape_strings(line),
         terminal.prose_width(),
@@ -277,8 +277,8 @@ def setup(
 def save_typed_login(url: str, context: click.Context) -> None:
     """Log in on the server at the URL that was typed, for tools that start our programs.
 
-    Raises `InvalidRequest`, also in place of another login or one that a code was spent for, and
-    the server's error.
+    Raises the server's error, and `InvalidRequest` for a bad address or token. It also refuses to
+    replace a login on another server, or one made with a one-time code.
     """
     try:
         former = saved_connection()
@@ -427,7 +427,7 @@ class SetupRun:
         return self.set_up(names, may_skip=True)
 
     def undo(self, tools: tuple[str, ...]) -> int:
-        """Remove what setup wrote for these tools, or for all if empty; return the exit code.
+        """Show, confirm and remove what setup wrote for these tools, or all if empty; return the exit code.
 
         Edits unknown to the journal are recognized by our entries in the tools' files.
         """
@@ -473,7 +473,7 @@ class SetupRun:
         return options.EXIT_OF_KIND[Kind.CONFLICT] if failures else 0
 
     def check(self, tools: tuple[str, ...]) -> int:
-        """Print the state of tools, or of all found or set up, and of hooks; return the exit code."""
+        """Print the state of the daemon, and of these tools or all found or set up; return the exit code."""
         problem, reports = _read_activity(self.client)
         checks = [
             check_tool(TARGETS[name], self.site, self.journal, reports)

@@ -111,7 +111,7 @@ class LastMinute:
 
     @property
     def newest(self) -> Figures:
-        """The newest sample; without figures before the first."""
+        """The newest sample, or one without figures if none was added."""
         return self._samples[-1]
 
     def rows(self) -> list[RequestRow]:
@@ -142,7 +142,7 @@ class LastMinute:
         return self._samples[max(0, len(self._samples) - RATE_SAMPLES)]
 
     def _per_s(self, grown: float) -> float:
-        """Return a growth since that sample per second; 0 for no time."""
+        """Return a growth since the sample `_before` per second; 0 if no time has passed."""
         seconds = self.newest.moment - self._before.moment
         return grown / seconds if seconds > 0 else 0.0
 
@@ -413,7 +413,7 @@ def _event_line(event: Event) -> str:
 
 
 def problem_lines(stats: Stats) -> list[str]:
-    """Return a line for each problem and warning, or how many more there are."""
+    """Return a line for each of the first problems and warnings, and the number of the rest."""
     shown = [
         *((problem, "red") for problem in stats.problems),
         *((warning, "yellow") for warning in stats.warnings),

@@ -135,7 +135,7 @@ def _files_of(config: Config) -> list[Path]:
 
 
 def _check_files(files: Sequence[Path], seen: Heads) -> ChainVerifier:
-    """Return a verifier that checked the lines of files, which must contain the heads `seen`."""
+    """Check the log's lines in files, which must contain the heads `seen`; return the verifier."""
     verifier = ChainVerifier()
     verifier.seen |= seen
     verifier.note_heads(read_lines(files))
@@ -177,7 +177,7 @@ def list_lines(
     """List lines of the last --days, newest first: time, sender, address, verb and ids."""
     since = datetime.now(UTC) - timedelta(days=days)
 
-    def is_meant(entry: AuditEntry) -> bool:
+    def matches_options(entry: AuditEntry) -> bool:
         """Return whether an entry matches all options."""
         numbers = (entry.owner, entry.about, *entry.groups)
         whose = (entry.name, *map(str, numbers))
@@ -191,7 +191,7 @@ def list_lines(
         lines: Iterable[str] = (line for *_, line in stored.read(since=since))
         if files:
             lines = reversed(list(read_lines(files)))
-        found = filter(is_meant, filter(None, map(parse_line, lines)))
+        found = filter(matches_options, filter(None, map(parse_line, lines)))
         entries = list(islice(found, limit))
     rows = [
         (
@@ -243,10 +243,11 @@ def prune(older: str | None) -> None:
 def find_losses(
     entries: Iterable[AuditEntry], added: Mapping[str, datetime]
 ) -> Mapping[str, Mapping[int, Mapping[str, Sequence[str]]]]:
-    """Return what the log says was deleted, by kind, owner's number and id; the last line decides.
+    """Return what the log says was deleted or revoked, by kind, owner's number and id.
 
-    The values are what is left: of a name the new one, of a member the scopes. `added` has the
-    times when owners were added: an older line is about another owner of the same number.
+    The last line about an id decides. A value is the new name of an owner, the remaining scopes
+    of a member, or else empty. `added` has the times when the present owners were added: an
+    older line is about a former owner of the same number.
     """
     last: dict[tuple[str, int, str], tuple[datetime, bool, Sequence[str]]] = {}
     for entry in entries:
@@ -304,7 +305,7 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
                 field="files",
             )
 
-        def lacking() -> Iterator[tuple[str, int, datetime, str]]:
+        def lost_lines() -> Iterator[tuple[str, int, datetime, str]]:
             """Yield lines of the files that are missing in the table, except those pruned by age."""
             rows = rows_of(read_lines(files))
             while batch := list(islice(rows, BATCH_MAX)):
@@ -313,9 +314,9 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
         known = {each.number: each for each in owners.owners()}
         added = {str(number): each.created_at for number, each in known.items()}
         losses = find_losses(
-            filter(None, (parse_line(line) for *_, line in lacking())), added
+            filter(None, (parse_line(line) for *_, line in lost_lines())), added
         )
-        lines = sum(1 for _ in lacking())
+        lines = sum(1 for _ in lost_lines())
         done: Counter[str] = Counter()
         removed = [known.pop(number).name for number in losses["owner"].keys() & known]
         for name in () if dry_run else removed:
@@ -366,7 +367,7 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
                 owners.join(group, member, kept)
             elif not dry_run:
                 owners.leave(group, member)
-        missing = lacking()
+        missing = lost_lines()
         while not dry_run and (batch := list(islice(missing, BATCH_MAX))):
             stored.append(batch, replacing=True)
     if lines and not dry_run:

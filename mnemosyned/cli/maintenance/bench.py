@@ -90,7 +90,8 @@ class ReplayClock:
 def read_conversations(paths: Sequence[Path], report: BenchReport) -> list[Said]:
     """Return the messages of all conversations below the paths, oldest first.
 
-    The report counts others. Raises `InvalidRequest` without messages, or for too many.
+    Count skipped files and undated messages in `report`. Raises `InvalidRequest` without
+    messages, or for too many.
     """
     plan = plan_import([ImportSource.of_path(path) for path in paths], None)
     report.skipped_files = plan.unknown_files + len(plan.unreadable)
@@ -143,9 +144,9 @@ class ConversationReplay:
     def run(
         self, messages: Sequence[Said], advance: Callable[[int, int], object]
     ) -> None:
-        """Replay the messages, with a sleep in every night after a day that had any.
+        """Replay the messages, with a sleep cycle in the night after each day that has messages.
 
-        `advance` is called with the size and number of messages done.
+        `advance` is called after each message with its size, and the number of messages done.
         """
         report = self._report
         report.first, report.last = messages[0][0], messages[-1][0]
@@ -162,7 +163,7 @@ class ConversationReplay:
         report.projects = len(self._directories)
 
     def _next_night(self, moment: datetime) -> datetime:
-        """Return the first time after `moment` at which a day ends here, in UTC."""
+        """Return in UTC the first time after `moment` at which a day ends in the local zone."""
         local = in_zone(moment, self._zone)
         night = datetime.combine(local.date(), NIGHT, self._zone)
         return in_zone(night + timedelta(days=night <= local), UTC)

@@ -439,7 +439,7 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
 
 
 def _file_findings(path: Path) -> Iterator[Finding]:
-    """Yield findings that keep the database file from being opened; none if it can be."""
+    """Yield findings on why the database file cannot be used; none if it can be."""
     if not path.exists():
         yield note(CHECK, f"there is no database yet: {path}", "mnem start")
         return

@@ -101,7 +101,7 @@ def present_sources() -> SettingSources:
 
 
 def settings_in_force(sources: SettingSources) -> list[SettingInForce]:
-    """Return every setting with its value and origin. Raises `ConfigInvalid`."""
+    """Return every setting with its value, secrets hidden, and origin. Raises `ConfigInvalid`."""
     config, origins = loading.load_with_origins(
         sources.file, environ=sources.environment, overrides=sources.options
     )
@@ -117,7 +117,7 @@ def settings_in_force(sources: SettingSources) -> list[SettingInForce]:
 
 
 def masked_value(key: str, value: object) -> object:
-    """Return a setting's value to be shown: no password, of an endpoint the address alone."""
+    """Return a setting's value to be shown: without a password, an endpoint without user and query."""
     if key == "llm.endpoint" and value is not None:
         if (match := _ENDPOINT.fullmatch(str(value))) is None:
             return HIDDEN
@@ -340,15 +340,15 @@ def _apply_changes(keys: list[str], *, reload: bool) -> None:
         if name in sources.environment:
             say(f"but {name} overrides it in the environment", err=True)
     process = sources.process
-    if not (reload and process and tell_daemon(process)):
+    if not (reload and process and request_reload(process)):
         return
     say(f"settings reloaded by process {process.pid}", err=True)
     if pending := [key for key in keys if needs_restart(key)]:
         say(f"in force after a restart: {', '.join(pending)} (mnem restart)", err=True)
 
 
-def tell_daemon(process: DatabaseProcess) -> bool:
-    """Tell a daemon to read its settings again; return False if it is none, or has ended."""
+def request_reload(process: DatabaseProcess) -> bool:
+    """Tell a daemon to read its settings again; return False for no daemon, or an ended one."""
     if process.socket is None or not process.pid:
         return False
     try:

@@ -95,8 +95,8 @@ def restore_database(
     lists = list(filter(None, (forgotten_since(backup, each) for each in folders)))
     forgotten: list[str] = []
 
-    def look_or_forget(copy: Path) -> None:
-        """Collect the memories forgotten since the backup, and forget them if so asked."""
+    def collect_forgotten(copy: Path) -> None:
+        """Collect the memories forgotten since the backup; with `forget_again`, forget them in `copy`."""
         with closing(copies.open_to_read(copy)) as connection:
             rows = connection.execute(
                 "SELECT id FROM working_memory UNION ALL SELECT id FROM archive"
@@ -115,7 +115,7 @@ def restore_database(
         copies.flush(copy)
 
     with lock_database(database):
-        copy = copies.stage_copy(backup, database, change=look_or_forget)
+        copy = copies.stage_copy(backup, database, change=collect_forgotten)
         aside = copies.finish_restore(database)
     begins = [each.begins for each in lists if each.begins]
     return RestoredDatabase(
@@ -310,7 +310,7 @@ def move(
 
 
 def _refuse_unmovable(source: DatabaseLocation, target: DatabaseLocation) -> None:
-    """Raise `InvalidRequest` unless one database is a file there and the other on a server."""
+    """Raise `InvalidRequest` for two files, two servers, or a path that does not exist."""
     if source.file and target.file:
         raise InvalidRequest(
             f"{source} and {target} are both files: `mnem backup` copies one into the other",

@@ -59,7 +59,7 @@ SLOW = (checks.check_database, checks.check_backups)
 
 
 def examine(installation: Installation, *, slow: bool = True) -> list[Finding]:
-    """Return the findings of the checks, also of `slow` ones; a check that cannot run gives a warning."""
+    """Run all checks, the slow ones only if `slow`; return findings, and warnings for failed checks."""
     findings: list[Finding] = []
     on_server = is_server(installation.config.database)
     for check, is_about_file in CHECKS.items():
@@ -74,7 +74,7 @@ def examine(installation: Installation, *, slow: bool = True) -> list[Finding]:
 
 
 def present_installation(*, deep: bool = False) -> Installation:
-    """Return the settings, files and daemon of this user, even if the settings are broken."""
+    """Return this user's installation to check, even if the settings are broken."""
     file = config_file() or default_config_file()
     config, config_problem = Config(), ""
     try:

@@ -60,10 +60,11 @@ _DAYS = click.option(
 )
 
 
-def _call(request: Request[R]) -> R:
-    """Carry out a request of administration by the daemon at a URL, here, or by the login's daemon.
+def _administer(request: Request[R]) -> R:
+    """Carry out a request of administration, and return the result.
 
-    Raises `ConfigInvalid` if there is no such daemon, and the settings name no database on a server.
+    The daemon at a given URL does it; else this process, if the settings name a database on a
+    server; else the daemon of the login. Raises `ConfigInvalid` without any of these.
     """
     context = click.get_current_context()
     config = None if options.typed_url(context) else load_config(config_file())
@@ -94,7 +95,7 @@ def owner() -> None:
 @options.json_option()
 def add(name: str) -> None:
     """Add an owner, whose memory no other owner sees."""
-    added = _call(verbs.AddOwner(name))
+    added = _administer(verbs.AddOwner(name))
     text = f"added {added.name}; for a token: mnem owner token add {added.name}"
     say_result(added, text)
 
@@ -138,7 +139,7 @@ def invite(
         invitees += _invitees_in(file, given, days)
     if not invitees:
         raise click.UsageError("name owners, or a file with --csv")
-    made = _call(verbs.InviteOwners(invitees, valid_days)).invitations
+    made = _administer(verbs.InviteOwners(invitees, valid_days)).invitations
     if options.prints_json():
         say_json(made)
         return
@@ -202,7 +203,7 @@ def list_owners(*, measured: bool) -> None:
     Sizes are numbers of memories, summaries and characters, and with --bytes also of bytes, for
     which the login that owns the tables is needed. No text is shown.
     """
-    listed = _call(verbs.ListOwners(bytes=measured)).owners
+    listed = _administer(verbs.ListOwners(bytes=measured)).owners
     rows = [
         (
             *(each.name, "group" if each.is_group else "", each.memories),
@@ -222,7 +223,7 @@ def list_owners(*, measured: bool) -> None:
 @options.json_option()
 def suspend(name: str) -> None:
     """Refuse an owner's tokens and codes within a second; its memory stays as it is."""
-    changed = _call(verbs.ChangeOwner(name, suspended=True))
+    changed = _administer(verbs.ChangeOwner(name, suspended=True))
     say_result(changed, f"suspended {name}; mnem owner resume {name} takes it back")
 
 
@@ -231,7 +232,7 @@ def suspend(name: str) -> None:
 @options.json_option()
 def resume(name: str) -> None:
     """Accept the tokens and codes of a suspended owner again."""
-    changed = _call(verbs.ChangeOwner(name, suspended=False))
+    changed = _administer(verbs.ChangeOwner(name, suspended=False))
     say_result(changed, f"{name} is not suspended any more")
 
 
@@ -241,7 +242,7 @@ def resume(name: str) -> None:
 @options.json_option()
 def rename(name: str, new_name: str) -> None:
     """Give an owner another name; memory, tokens and codes are kept."""
-    changed = _call(verbs.ChangeOwner(name, new_name=new_name))
+    changed = _administer(verbs.ChangeOwner(name, new_name=new_name))
     say_result(changed, f"{name} is {new_name} from now on")
 
 
@@ -263,7 +264,7 @@ def remove(name: str, *, yes: bool, receipt: Path | None) -> None:
         check_target(receipt, force=False)
     if not yes:
         ask_or_exit(f"delete {name} and everything that it keeps?")
-    removed = _call(verbs.RemoveOwner(name))
+    removed = _administer(verbs.RemoveOwner(name))
     if receipt:
         save_receipt(receipt, removed)
     held = f"{count_of(removed.memories, 'memory')}, {count_of(removed.summaries, 'summary')}"
@@ -287,7 +288,7 @@ def group() -> None:
 @options.json_option()
 def add_group(name: str) -> None:
     """Add a group; its members use the group's memory with their own tokens."""
-    added = _call(verbs.AddOwner(name, is_group=True))
+    added = _administer(verbs.AddOwner(name, is_group=True))
     text = f"added {added.name}; for a member: mnem owner group join {added.name} OWNER"
     say_result(added, text)
 
@@ -307,7 +308,7 @@ def join(group: str, member: str, scopes: str) -> None:
 
     In the group, a token of the member allows only what both the token and --scopes allow.
     """
-    joined = _call(verbs.JoinGroup(group, member, _scopes_from(scopes)))
+    joined = _administer(verbs.JoinGroup(group, member, _scopes_from(scopes)))
     say_result(joined, f"{member} may {', '.join(joined.scopes)} in {group}")
 
 
@@ -317,7 +318,7 @@ def join(group: str, member: str, scopes: str) -> None:
 @options.json_option()
 def leave(group: str, member: str) -> None:
     """End a membership; daemons refuse the member within a second."""
-    left = _call(verbs.LeaveGroup(group, member))
+    left = _administer(verbs.LeaveGroup(group, member))
     say_result({"group": group, "member": left.name}, f"{member} left {group}")
 
 
@@ -326,7 +327,7 @@ def leave(group: str, member: str) -> None:
 @options.json_option()
 def list_members(group: str | None) -> None:
     """List the members of a group, or of all groups, with what they may do."""
-    listed = _call(verbs.ListMembers(group)).memberships
+    listed = _administer(verbs.ListMembers(group)).memberships
     rows = [
         (each.group, each.member, ",".join(each.scopes), local_time(each.joined_at))
         for each in listed
@@ -356,7 +357,7 @@ def add_token(owner: str, name: str, scopes: str, days: int | None) -> None:
     It allows what --scopes says, and is valid for --days, or else as owners.token_days says.
     """
     given = _scopes_from(scopes)
-    _print_issued_token(_call(verbs.IssueToken(owner, name, given, days)))
+    _print_issued_token(_administer(verbs.IssueToken(owner, name, given, days)))
 
 
 @token.command("list")
@@ -364,7 +365,7 @@ def add_token(owner: str, name: str, scopes: str, days: int | None) -> None:
 @options.json_option()
 def list_tokens(owner: str) -> None:
     """List an owner's tokens, the newest first; the tokens themselves are not kept."""
-    listed = _call(verbs.ListTokens(owner)).tokens
+    listed = _administer(verbs.ListTokens(owner)).tokens
     if options.prints_json():
         say_json(listed)
     elif listed:
@@ -402,7 +403,7 @@ def rotate(owner: str, token: str, keep_hours: float) -> None:
 
     The old token is refused at once, or after --keep-hours.
     """
-    _print_issued_token(_call(verbs.RotateToken(owner, token, keep_hours)))
+    _print_issued_token(_administer(verbs.RotateToken(owner, token, keep_hours)))
 
 
 @token.command()
@@ -411,7 +412,7 @@ def rotate(owner: str, token: str, keep_hours: float) -> None:
 @options.json_option()
 def revoke(owner: str, token: str) -> None:
     """Revoke a token by its id, or all of a name; daemons refuse it within a second."""
-    revoked = _call(verbs.RevokeTokens(owner, token))
+    revoked = _administer(verbs.RevokeTokens(owner, token))
     say_result(revoked, f"revoked {count_of(revoked.revoked, 'token')} of {owner}")
 
 
@@ -422,7 +423,7 @@ _HEADERS = (
 
 
 def _print_issued_token(issued: IssuedToken) -> None:
-    """Print a new token's secret, and on standard error how long it is valid, or JSON."""
+    """Print a new token's secret, and its validity on standard error; or both as JSON if chosen."""
     if options.prints_json():
         say_json(issued)
         return
@@ -515,7 +516,7 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
 
 
 def save_receipt(path: Path, result: object) -> None:
-    """Write a result as JSON with the present time, and the SHA-256 of the text before it."""
+    """Write a result to a file as JSON, with the present time and a SHA-256 of the text before that."""
     said = {"at": datetime.now(UTC), **msgspec.to_builtins(result)}
     lines = msgspec.json.format(msgspec.json.encode(said)).removesuffix(b"\n}")
     digest = hashlib.sha256(lines).hexdigest().encode()

@@ -57,10 +57,10 @@ def log_path() -> Path:
 
 
 def configured_daemon(config: Config) -> DatabaseProcess | None:
-    """Return the running daemon for these settings; None if none runs.
+    """Return the process that has locked the configured database, or listens on the socket, or None.
 
-    It has locked the database file, even if it does not answer, or else listens on the socket. A
-    daemon with another socket than the one in the environment is not meant.
+    The process may not answer, or may be a program that embeds the memory, without a socket. A
+    daemon whose socket is not the one in the environment is ignored.
     """
     named = os.environ.get(SOCKET_VARIABLE)
     # The daemon may run with settings that it read before.
@@ -120,7 +120,7 @@ def start_detached(
     """Start a daemon in a new session, and print the process id once the daemon is ready.
 
     It gets the options and variables of `former`, or else the variables of this shell. If it ends
-    because another daemon with `config` was faster, print that one's. Raises `DaemonUnreachable`,
+    because another daemon already serves `config`, print the other's id. Raises `DaemonUnreachable`,
     with the end of the log, if it is not ready in time.
     """
     others = {
@@ -171,7 +171,7 @@ def start_detached(
     was_stopped = process.returncode in (0, -signal.SIGTERM)
     ends = time.monotonic() + (SUCCESSOR_S if was_stopped else 0)
     while config:
-        if _is_running(config):
+        if _report_running(config):
             return
         if time.monotonic() >= ends:
             break
@@ -189,7 +189,7 @@ def start_detached(
 def stop_process(
     process: DatabaseProcess, *, wait_s: float, watch: Callable[[], object]
 ) -> bool:
-    """Send SIGTERM and wait, calling `watch`; return False if it runs after `wait_s` seconds.
+    """Send SIGTERM and wait for the end, calling `watch`; return False after `wait_s` seconds.
 
     Raises `DatabaseInUse` for a process of another user.
     """
@@ -469,7 +469,7 @@ def start_daemon(config: Config) -> None:
     If it runs already, only print its process. Raises `DatabaseInUse` if it has another database,
     `DaemonUnreachable`, and `ConfigInvalid` for an impossible database.
     """
-    if _is_running(config):
+    if _report_running(config):
         return
     unit = present_unit()
     if not (unit and unit.loaded):
@@ -486,8 +486,8 @@ def start_daemon(config: Config) -> None:
         say(f"it does not read {names} of this shell: {remedy}", err=True)
 
 
-def _is_running(config: Config) -> bool:
-    """Return whether a daemon runs, and print its process then.
+def _report_running(config: Config) -> bool:
+    """Return whether a daemon runs already, and print its process if so.
 
     Raises `DatabaseInUse` if it has another database, or a program has this one open.
     """
@@ -573,7 +573,7 @@ def _refuse_program(process: DatabaseProcess) -> None:
 def start_again(stopped: StoppedDaemon, config: Config | None = None) -> None:
     """Start a stopped daemon again: by systemd, or with its former options and environment.
 
-    `config` is for `start_detached`.
+    With `config`, accept a daemon that another process has started for it, as `start_detached` does.
     """
     if stopped.by_systemd:
         _start_unit()

@@ -197,7 +197,7 @@ RENDERERS[conversation.RatedInjection] = Renderer(
 
 
 def _briefing_text(result: conversation.Briefed) -> str:
-    """Return a briefing as agents are given it, each line followed by the reason and id of all it quotes."""
+    """Return a briefing as agents get it; below each line are reason and id of what the line quotes."""
     lines = list(result.lines)
     shown = []
     for text in result.text.splitlines():
@@ -212,7 +212,7 @@ def _briefing_text(result: conversation.Briefed) -> str:
 
 
 def _edit_text(edit: BriefingEdit) -> str:
-    """Return what a person decided about a line."""
+    """Return in words how a person changed a line of the briefing: pinned, dropped or reworded."""
     parts = ["pinned"] * edit.pinned + ["dropped"] * edit.dropped
     parts += [f"given as: {edit.text}"] * bool(edit.text)
     return "; ".join(parts) or "as its source has it"

@@ -65,7 +65,7 @@ SUMMARY_LINES_MAX = 12
 
 
 def _storing_remark(result: Acknowledged) -> str:
-    """Return whether a memory was known, forgotten or had a secret; empty if none of these."""
+    """Return a remark if a memory was known or forgotten before, or had a secret; else empty."""
     notes = [] if result.stored else ["already known"]
     if result.forgotten:
         notes = ["it was forgotten, and stays so"]
@@ -75,7 +75,7 @@ def _storing_remark(result: Acknowledged) -> str:
 
 
 def _recall_text(result: Recalled, first: int) -> str:
-    """Return hits as paragraphs numbered from `first`, or what is nearest, without numbers."""
+    """Return hits as paragraphs numbered from `first`; without hits, the nearest ones, marked `~`."""
     hits = [
         _hit_text(f"{number}.", hit, result.matching)
         for number, hit in enumerate(result.hits, first)
@@ -86,7 +86,7 @@ def _recall_text(result: Recalled, first: int) -> str:
 
 
 def _recall_remark(result: Recalled) -> str:
-    """Return the note of a search, after a remark if nothing surely bears on the question."""
+    """Return the note of a search; without hits, a remark comes before it."""
     remark = "" if result.hits else "nothing found"
     if result.nearest and not result.hits:
         remark = "nothing bears on this for sure; a table (~) and JSON show the nearest"
@@ -120,7 +120,7 @@ def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
 
 
 def _history_text(older: Line) -> str:
-    """Return what applied before a hit, and when it was said."""
+    """Return in quotes the statement that applied before a hit, with its time."""
     quoted = f"“{cut_text(older.content, LINE_CHARS)}”"
     return f"before, {local_time(older.created_at)}: {quoted}"
 
@@ -379,7 +379,7 @@ def _hit_words(hit: Hit) -> str:
 
 
 def _validity_text(hit: Hit) -> str | None:
-    """Return on one line which statements of a hit ended, and what applied before; None for neither."""
+    """Return on one line the ended statements of a hit, and those before it; None without any."""
     ended = chain(hit.ended, *(line.ended for line in hit.lines))
     notes = list(dict.fromkeys(map(_ended_text, ended)))
     if hit.superseded_at:

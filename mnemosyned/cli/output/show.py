@@ -83,14 +83,14 @@ class Page(Protocol):
 
 
 def page_remark(page: Page, nothing: str, *, options: str = "--after") -> str:
-    """Return how to see what follows a page, or `nothing` for an empty page."""
+    """Return how to see the page after this, `nothing` for an empty page, or "" for the last."""
     if page.next:
         return f"more follow: {options} {page.next}"
     return "" if len(page) else nothing
 
 
 def injections_row(totals: InjectionTotals) -> str:
-    """Return the sums over all injections that are kept as one line; empty without any."""
+    """Return one line with the sums over all kept injections; empty without any."""
     if not (totals.injections or totals.said_again):
         return ""
     row = (
@@ -105,7 +105,7 @@ def injections_row(totals: InjectionTotals) -> str:
 
 
 def renderer_of(kind: type) -> Renderer:
-    """Return the renderer of a type's results, imported when needed; by default, of fields."""
+    """Return the renderer of a result type, imported when needed, or one that lists the fields."""
     # A result comes from a verb, whose module is loaded.
     for name in sorted(MODULES, key=lambda name: f"{VERBS}.{name}" not in sys.modules):
         if kind in RENDERERS:
@@ -128,7 +128,7 @@ _DEFAULT = Renderer(_fields_text)
 
 
 def render(result: object, *, first: int = 1) -> str:
-    """Return a result as text with our styles; a further page is numbered from `first`."""
+    """Return a result as text with styles; a numbered list begins with number `first`."""
     renderer = renderer_of(type(result))
     numbers = [first] if renderer.is_numbered else []
     return renderer.text(escape_strings(result), *numbers)
@@ -140,7 +140,7 @@ def id_of(record: object) -> str:
 
 
 def _cell_text(record: object, column: str | Callable[[Any], str | None]) -> str | None:
-    """Return one column of a record as text, by field or function; None leaves it out."""
+    """Return one column of a record, a field or a function's result, as text; None for no cell."""
     if callable(column):
         return column(record)
     value = getattr(record, column, None)
@@ -160,7 +160,7 @@ def zoned_time(moment: datetime | None) -> str:
 
 
 def escape_strings(value: R) -> R:
-    """Return a result with control characters escaped; only texts keep line breaks."""
+    """Return a result with control characters escaped; only the fields in `TEXTS` keep line breaks."""
     clean: R = _escape_value(value, "", 0)
     return clean
 
@@ -359,7 +359,7 @@ def find_pager() -> str:
 
 @contextmanager
 def page_output(printer: AnswerPrinter | None = None) -> Iterator[None]:
-    """Within the block, send standard output through a pager once it fills the screen."""
+    """Within the block, send output through a pager once it fills the screen; set `printer.is_over`."""
     if not (pager := find_pager()):
         yield
         return

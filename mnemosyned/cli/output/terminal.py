@@ -102,7 +102,7 @@ def is_reader_gone() -> bool:
 
 
 def _print_to_stream(text: str | bytes, *, err: bool) -> None:
-    """Print a line to a stream or the innermost sink, without styles where none are wanted."""
+    """Print a line to standard output, its innermost sink, or standard error; drop unwanted styles."""
     stream = sys.stderr if err else sys.stdout
     is_forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0")
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
@@ -129,7 +129,7 @@ def show_progress(text: str) -> None:
 
 
 def _write_to_stream(text: str | bytes, stream: TextIO, *, end: bool) -> None:
-    """Write to a stream, ignoring a broken pipe. Raises `OSError`, as for a full disk."""
+    """Write to a stream; after a failure, discard its later output. Raises `OSError` unless a pipe broke."""
     try:
         click.echo(text, file=stream, nl=end, color=True)
     except OSError as error:
@@ -163,7 +163,7 @@ def ellipsis() -> str:
 
 
 def width() -> int:
-    """Return the columns of standard output, or of COLUMNS; `ENDLESS` without a terminal."""
+    """Return the columns in COLUMNS, or else of standard output; `ENDLESS` without a terminal."""
     named = os.environ.get("COLUMNS", "")
     if named.isdecimal() and int(named):
         return int(named)

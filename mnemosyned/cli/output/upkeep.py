@@ -111,7 +111,7 @@ def _groups_table(report: CycleReport) -> str:
 
 
 def _undone_text(result: Undone, start: int = 1) -> str:
-    """Return what an undo took back or would, or the actions that can be undone."""
+    """Return the report of an undo or its dry run, or a table of actions that can be undone."""
     if result.is_list:
         rows = [
             (
@@ -401,7 +401,7 @@ def _status_text(stats: Stats) -> str:
 
 
 def backups_row(stats: Stats) -> str:
-    """Return the number and times of dated backups, or the note that a server has its own."""
+    """Return the number and times of dated backups in words, or how a backup can be made."""
     if stats.on_server:
         return "those of the server: mnem export writes a copy besides"
     backup = stats.backup
@@ -413,7 +413,7 @@ def backups_row(stats: Stats) -> str:
 
 
 def _summaries_row(status: values.SummarizerStatus) -> str:
-    """Return how the summaries were written: by the model, or else extractive; empty without a model."""
+    """Return how many summaries the model wrote, and how many are extractive; empty without a model."""
     if status.state is values.SummarizerState.RULES:
         return ""
     return (
