@@ -157,10 +157,7 @@ def _resolve_id(word: str, verb: str, client: Connection) -> str:
 
 
 def ids_with_prefix(prefix: str, verb: str, client: Connection) -> list[Named]:
-    """Return the ids with a prefix among those a verb takes, each with a description.
-
-    Of memories and summaries, at most one more than `SHOWN_MAX`.
-    """
+    """Return the ids that begin with `prefix` and that a verb takes, each with a description."""
     kind = _KINDS.get(verb)
     begin = prefix.upper()
     listed = dict(_list_named(kind, client)) if kind else {}

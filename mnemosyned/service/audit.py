@@ -97,14 +97,14 @@ class ChainVerifier:
         self.pruned: Heads = {}
 
     def note_heads(self, lines: Iterable[str]) -> None:
-        """Collect the heads that the lines name; called before `check` reads the lines."""
+        """Collect the heads of chains that the lines name; call this before `check` reads the lines."""
         for entry in filter(None, map(parse_line, lines)):
             known = self.pruned if entry.verb == PRUNED else self.seen
             for writer, head in entry.heads.items():
                 known[writer] = max(head, known.get(writer, NO_HEAD))
 
     def check(self, line: str) -> AuditEntry | None:
-        """Check the next line, and return its entry; None if it cannot be read."""
+        """Check the next line, add any fault to `faults`, and return its entry; None if unreadable."""
         self.lines += 1
         entry = parse_line(line)
         if entry is None:
@@ -133,7 +133,7 @@ class ChainVerifier:
         return entry
 
     def finish(self, *, whole: bool) -> None:
-        """Find missing ends of chains, and if the log is `whole`, chains that are not there."""
+        """Add a fault for each missing end of a chain, and if the log is `whole`, each missing chain."""
         for writer, (seq, _) in sorted(self.seen.items()):
             last, _ = max(
                 each.get(writer, NO_HEAD) for each in (self.heads, self.pruned)
@@ -159,12 +159,12 @@ class AuditFile:
         return sorted(self._path.parent.glob(names))
 
     def append(self, lines: Sequence[str]) -> None:
-        """Append lines, all of them on disk or none. Raises `OSError`."""
+        """Append lines to this month's file, all of them or none. Raises `OSError`."""
         name = f"{self._path.stem}-{datetime.now(UTC):%Y-%m}{self._path.suffix}"
         append_lines(self._path.with_name(name), map(str.encode, lines))
 
     def last_lines(self) -> list[str]:
-        """Return the last lines of the newest file. Raises `OSError`."""
+        """Return the lines in the last `TAIL_BYTES` of the newest file. Raises `OSError`."""
         for path in self.files()[-1:]:
             with path.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
@@ -174,7 +174,7 @@ class AuditFile:
 
 
 def rows_of(lines: Iterable[str]) -> Iterator[AuditRow]:
-    """Yield the rows of the table for lines, except for those that cannot be read."""
+    """Yield a row of the log's table for each line; skip unreadable lines."""
     for line in lines:
         if entry := parse_line(line):
             yield entry.writer, entry.seq, entry.at, line
@@ -280,11 +280,11 @@ class AuditLog:
         whole: bool = False,
         **fields: Any,  # noqa: ANN401
     ) -> None:
-        """Note a line for the request of this thread.
+        """Queue an entry about the request of this thread; the log's thread writes it.
 
-        `fields` are further ones of the entry. `whole` lines have all ids, and are waited for until
-        they are on disk; so is each line of a strict log, which raises `StorageFailed` if it cannot
-        be written.
+        `fields` are further fields of the entry; `whole` gives it all ids, not just `IDS_MAX`. With
+        `whole`, or in a strict log, wait up to `WAIT_S` seconds until it is on disk; a strict log
+        then raises `StorageFailed` if it is not.
         """
         who = REQUESTER.get()
         given = {"count": len(ids), **who._asdict(), **fields}
@@ -314,7 +314,7 @@ class AuditLog:
             )
 
     def wrap(self, caller: Caller, *, owner: int = 0) -> Caller:
-        """Return a caller that notes each call, of `owner` over the socket, or of the `REQUESTER`."""
+        """Return a caller that logs each call, as sent by `owner` over the socket, or if 0 by `REQUESTER`."""
         return AuditedCaller(caller, self, owner=owner)
 
     def note_change(self, verb: str, owner: int, ids: Sequence[str] = ()) -> None:
@@ -322,14 +322,14 @@ class AuditLog:
         self.note(verb, about=owner, ids=ids, whole=True)
 
     def note_failed_login(self, address: str, owner: int = 0) -> None:
-        """Count a failed login within a minute; `owner` is the number that the token named."""
+        """Count a failed login, to be logged within a minute; `owner` is the number in the token."""
         with self._changing:
             is_known = (address, owner) in self._logins
             has_room = is_known or len(self._logins) < ADDRESSES_MAX
             self._logins[(address, owner) if has_room else ("", 0)] += 1
 
     def _put(self, entry: AuditEntry, *, is_last: bool = False) -> float:
-        """Queue an entry, or count it as lost if the queue is full; return its place by number of entries."""
+        """Queue an entry and return its number; if the queue is full, count it as lost, return infinity."""
         with self._changing:
             if len(self._queue) >= QUEUE_MAX and not is_last:
                 self._lost += 1
@@ -341,7 +341,7 @@ class AuditLog:
         return place
 
     def _run(self) -> None:
-        """Write what is noted until the log is closed; after an error try again."""
+        """Write queued entries until the log is closed; after an error try again."""
         is_last = False
         while not is_last:
             self._work.wait(max(0.0, self._minute_ends - time.monotonic()))
@@ -368,7 +368,7 @@ class AuditLog:
             self._changing.notify_all()
 
     def _note_minute(self) -> None:
-        """Log the failed logins of the last minute, and the new heads of other writers' chains."""
+        """Queue entries on failed logins, changed heads of other chains, and at the close the stop."""
         self._minute_ends = time.monotonic() + MINUTE_S
         self._names.clear()
         now = datetime.now(UTC)
@@ -455,12 +455,12 @@ class AuditedForgets:
         self._audit, self._owner = audit, owner
 
     def note(self, ids: Sequence[str], verb: str = FORGOTTEN) -> None:
-        """Note memories or learnings as about to be forgotten; wait until that is on disk."""
+        """Log memories or learnings as about to be forgotten; wait until the line is on disk."""
         if (audit := self._audit()) and ids:
             audit.note(verb, about=self._owner, ids=ids, whole=True)
 
     def withdraw(self, ids: Sequence[str]) -> None:
-        """Note memories as not forgotten after all: restored, or impossible to forget."""
+        """Log memories as not forgotten after all: restored, or impossible to forget."""
         self.note(ids, PUT_BACK)
 
 
@@ -472,7 +472,7 @@ class AuditedCaller(Caller):
         self._caller, self._audit, self._owner = caller, audit, owner
 
     def call(self, request: Request[R], /) -> R:
-        """Carry out a request, note it with the result's ids, and return the result."""
+        """Carry out a request, log it with ids or error unless in `UNLOGGED`, and return the result."""
         verb, asked = request.verb_name(), names(getattr(request, "id", None))
         if verb in UNLOGGED:
             return self._caller.call(request)

@@ -46,10 +46,9 @@ def backup_folder(database: Path, setting: Path | None) -> Path:
 
 
 def known_backups(database: Path, folder: Path | None = None) -> list[str]:
-    """Return the paths of copies of the database in its folder, one level below, and in `folder`.
+    """Return paths of possible copies of the database: in its folder, subfolders, and `folder`.
 
     `folder` is the backup folder. Any SQLite file counts, and any file named like the database.
-    Only names and first bytes are read; a copy kept elsewhere is not known.
     """
     own = _database_files(database)
     beside = database.parent
@@ -99,10 +98,7 @@ def dated_backups(folder: Path) -> list[backup_schedule.DatedBackup]:
 
 
 def find_parts(folder: Path, name: str = "*") -> Iterator[Path]:
-    """Yield what unfinished copies left in a folder: their parts, and journals with texts of these.
-
-    The unfinished download of another program is none of ours.
-    """
+    """Yield the files that unfinished copies of a database left in a folder: parts and journals."""
     for end, begins in ((".partial", SQLITE), (SUFFIX, JOURNAL)):
         for part in folder.glob(f"{name}{end}"):
             if part.is_file() and _is_empty_or(part, begins):
@@ -141,7 +137,7 @@ def _database_files(database: Path) -> set[Path]:
 
 
 def _may_be_copy(file: Path, database: Path) -> bool:
-    """Return whether a file may be a copy, by its name, a log beside it, or its first bytes."""
+    """Return whether a file may be a copy of the database, by name, log or first bytes."""
     try:
         # Another name of the database itself is no copy.
         is_database = database.exists() and file.samefile(database)
@@ -168,7 +164,7 @@ def _is_empty_or(file: Path, beginning: bytes) -> bool:
 
 
 def _read_beginning(file: Path) -> bytes:
-    """Return the bytes that tell an SQLite database; none of a file that cannot be read."""
+    """Return a file's first bytes, enough to recognize SQLite; empty if they cannot be read."""
     try:
         with file.open("rb") as opened:
             return opened.read(len(SQLITE))
@@ -240,7 +236,7 @@ class ForgottenList:
         )
 
     def begin_backup(self) -> str:
-        """Record a backup's beginning, the first in a new list; return the mark to end it with."""
+        """Record a backup's beginning, if need be in a new list; return a mark for `end_backup`."""
         mark = secrets.token_hex(8)
         self._append_lines(lambda _: [self._new_event(begun=mark)], create=True)
         return mark
@@ -276,7 +272,10 @@ class ForgottenList:
     def _append_lines(
         self, lines: Callable[[bytes], list[_ListEvent]], *, create: bool = False
     ) -> None:
-        """Append what `lines` makes of the list's key; without a list `create` it, or do nothing."""
+        """Append the events that `lines` makes with the list's key; log a failure.
+
+        Without a list, do nothing unless `create`.
+        """
         folder = self.folder()
         try:
             if folder is None or not (create or (folder / NAME).exists()):
@@ -378,7 +377,7 @@ def _read_list(path: Path) -> tuple[_ListEvent | None, list[_ListEvent]]:
 def append_lines(path: Path, lines: Iterable[bytes]) -> None:
     """Append lines to a private file, all of them on disk or none. Raises `OSError`.
 
-    A file that root begins belongs to the folder's user, whose daemon is to append to it, too.
+    A new file made by root is given to the folder's owner, whose daemon appends, too.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, _PRIVATE)
@@ -544,7 +543,7 @@ class BackupKeeper:
         return warnings
 
     def _back_up_by_schedule(self) -> None:
-        """Make a dated backup, then delete the dated backups that the rules no longer keep."""
+        """Delete old unfinished copies, make a dated backup, and delete those that the rules do not keep."""
         # First the parts of copies that a crash left: they may have filled the disk.
         for part in islice(find_parts(self.folder, "memory-*.db"), FILES_MAX):
             old = time.time() - part.stat().st_mtime > PARTIAL_AGE_S
@@ -564,7 +563,7 @@ class BackupKeeper:
         log.info("backup_made", file=made.file, bytes=made.bytes, removed=len(expired))
 
     def _back_up_to(self, target: Path) -> BackedUp:
-        """Write a copy of the database to `target`, and return its size and counts."""
+        """Back up to `target`, noting it in the list of forgotten memories; return size and counts."""
         mark = self._forgotten.begin_backup()
         copy = self.store.back_up(target)
         self._forgotten.end_backup(mark, target)

@@ -67,7 +67,7 @@ class BriefingService:
     """Compares memories in meaning."""
 
     def briefing(self, request: conversation.Briefing) -> conversation.Briefed:
-        """Return the briefing of an agent at a start in a project, line by line."""
+        """Return the briefing that an agent gets at a start in a project, with its lines and edits."""
         injected = self.compose(request.project or "")
         return conversation.Briefed(
             lines=list(injected.lines),
@@ -77,7 +77,10 @@ class BriefingService:
         )
 
     def edit(self, request: conversation.EditBriefing) -> ledger.BriefingEdit:
-        """Pin, drop or reword a line of briefings, or take that back."""
+        """Pin, drop or reword a line of briefings, or undo that; return the edit now in force.
+
+        Its text is left out unless the request sets a text.
+        """
         before = self.store.injections.edits([request.id]).by_id.get(request.id)
         if before is None and not self.store.memories.existing([request.id]):
             chosen = LearningFilter(ids=[request.id])
@@ -106,10 +109,10 @@ class BriefingService:
         return edit if request.text is not None else replace(edit, text="")
 
     def compose(self, project: str, *, session: str = "") -> InjectedText:
-        """Return the text to inject at a start in a project; empty without anything to say.
+        """Return the text to inject at a start in a project; empty if nothing is known.
 
-        Pinned lines come first, then learnings, what is grave or open, and what was decided or
-        stated; each source has one line. Nothing of `session` itself is included.
+        Sections are pinned lines, learnings, the last session, open matters, and other decisions
+        and statements. Nothing of `session` itself is included.
         """
         agents = self.store.agents
         edits = self.store.injections.edits()
@@ -214,9 +217,9 @@ class BriefingService:
     def learnings_in(self, project: str, edits: ledger.BriefingEdits) -> list[Learning]:
         """Return the learnings that apply in a project, at most `LEARNINGS_READ_MAX`.
 
-        Pinned ones come first, then those of the project, of no project, and those from other
-        projects that apply everywhere; in each group the newest come first. Those that a person
-        dropped are left out, and so is one with the words of another.
+        Pinned learnings come first, then those of the project, of no project, and of other projects
+        if they apply everywhere; in each group the newest come first. Dropped and repeated learnings
+        are left out.
         """
         in_force = self.store.learnings.find(limit=LEARNINGS_READ_MAX)
         projects = self.store.agents.projects_of(
@@ -262,7 +265,7 @@ class BriefingService:
         return conversation.InjectionList(found, self.store.injections.totals())
 
     def rate(self, request: conversation.RateInjection) -> conversation.RatedInjection:
-        """Save what an injection was good for."""
+        """Save whether an injection was useful; return that with the totals of all injections."""
         outcome = ledger.InjectionOutcome(request.outcome)
         self.store.injections.rate(request.id, outcome)
         return conversation.RatedInjection(
@@ -273,7 +276,7 @@ class BriefingService:
 def quote_learning(
     learning: Learning, edits: ledger.BriefingEdits, *, reason: str
 ) -> InjectedQuote:
-    """Return a learning as a quote chosen for a reason, in the words that a person gave it."""
+    """Return a learning as a quote with its reason, in a person's words if it was reworded."""
     return InjectedQuote(
         id=learning.id,
         text=edits.text_of(learning.id) or learning.text,
@@ -288,7 +291,7 @@ def quote_learning(
 def quote_memory(
     memory: MemoryRecord, text: str, edits: ledger.BriefingEdits, *, reason: str
 ) -> InjectedQuote:
-    """Return a text of a memory as a quote chosen for a reason, in the words that a person gave it."""
+    """Return a memory's `text` as a quote with its reason, or a person's rewording of the memory."""
     return InjectedQuote(
         id=memory.id,
         text=edits.text_of(memory.id) or text,
@@ -319,7 +322,7 @@ def make_injection(
     lines: Sequence[ledger.InjectedLine] = (),
     outcome: ledger.InjectionOutcome = ledger.InjectionOutcome.UNKNOWN,
 ) -> ledger.Injection:
-    """Return the ledger's entry for a text given to an agent now; empty for one that was missed.
+    """Return a new entry of the ledger for a text given to an agent; `text` is empty if none was given.
 
     The beginning of the prompt and of each line is kept, with secrets masked and tags neutralized.
     """

@@ -85,7 +85,10 @@ class ChangeService:
         )
 
     def change_pins(self, request: verbs.Pin | verbs.Unpin) -> verbs.Pinned:
-        """Pin or unpin the selected working memories; with `dry_run`, preview the selection."""
+        """Pin or unpin the selected working memories; with `dry_run`, preview the selection.
+
+        Raises `InvalidRequest` for the id of a summary or an archived memory.
+        """
         pinned = isinstance(request, verbs.Pin)
         ids = names(request.id)
         for id in ids:
@@ -213,7 +216,7 @@ class ChangeService:
         left: dict[str, list[str]] = {CHANGED_SINCE: []}
 
         def make_edits(group: Sequence[str]) -> list[MemoryEdit]:
-            """Return the edits that take back the edit of the memories in a group."""
+            """Return edits that restore former values; add memories changed since then to `left`."""
             edits = []
             for before in self.store.memories.existing(group):
                 revisions = self.store.changes.revisions(before.id)
@@ -316,7 +319,7 @@ class ChangeService:
     def _write_edits(
         self, edits: Sequence[MemoryEdit], action: Action | None, *, drop_history: bool
     ) -> EditOutcome:
-        """Store the edits of an action, or of an undo for None; new texts get new endings and vectors."""
+        """Store edits, recorded for undo as `action` if given; renew endings and vectors of new texts."""
         edition = self.store.changes.edit(
             edits,
             now=action.at if action else self.sleeper.cycle.clock.now(),
@@ -342,7 +345,7 @@ class ChangeService:
         secrets: str = "",
         purge: bool,
     ) -> verbs.Edited:
-        """Rewrite stale summaries, purge earlier text if asked to, and return the result of the verb."""
+        """Rewrite stale summaries, purge earlier text if `purge`, keep the capacity; return the result."""
         notes = [self.retention.rewrite_stale_or_log()]
         if purge:
             notes.append(self.retention.purger.attempt()[1])
@@ -421,7 +424,7 @@ class ChangeService:
 
 
 def _has_effect(edit: MemoryEdit, *, drop_history: bool) -> bool:
-    """Tell whether an edit changes a memory, or with `drop_history` deletes history that it has."""
+    """Return whether an edit changes a memory, or with `drop_history` deletes existing history."""
     drops = drop_history and edit.before.edited_at is not None
     is_reworded = edit.before.content != edit.after.content
     return bool(drops or is_reworded or edit.changed_fields)

@@ -97,7 +97,7 @@ _BUDGET_NAMES = {field.name: field.name for field in fields(TokenBudget)} | {
 
 
 def _values_of_budget(source: ContextConfig | Context) -> dict[str, Any]:
-    """Return the values of a budget, by its own names, that settings or a request give."""
+    """Return {field of `TokenBudget`: value} for the values that settings or a request give."""
     given = {name: getattr(source, said) for name, said in _BUDGET_NAMES.items()}
     return {name: value for name, value in given.items() if value is not None}
 
@@ -169,7 +169,7 @@ class IdentifiedConversation:
         source: str | None,
         stored: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
     ) -> None:
-        """Give each message an id: the digest of what `stored` makes of it, its session and source."""
+        """Give each message an id: a digest of session, source, and the message as `stored` returns it."""
         self.session = session
         self.source = source
         self.own = messages
@@ -185,7 +185,7 @@ class IdentifiedConversation:
         self._by_id = {identified["id"]: message for identified, message in pairs}
 
     def restore_message(self, message: Message) -> Message:
-        """Return a message with the agent's own id, if any; the agent's own object if it is unchanged."""
+        """Return a message with the agent's id in place of ours; an unchanged one as the agent's object."""
         if id(message) in self._own:
             return self._own[id(message)]
         own = self._by_id.get(str(message.get("id")))
@@ -237,8 +237,8 @@ class WindowService:
     ) -> Assembled:
         """Return the context for the next message: system prompt, messages and recalled memories.
 
-        Memories of `groups` are recalled, too; the ledger counts their words and keeps none.
-        Raises `InvalidRequest` if the parts that must be in it exceed the total budget.
+        Memories of `groups` are recalled, too. The recalled texts are added to the ledger, those of
+        groups only to its counts. Raises `InvalidRequest` if the required parts exceed the budget.
         """
         counter = self.settings.counter
         # The settings, overridden by the values of the request.
@@ -329,10 +329,10 @@ class WindowService:
         learnings: Sequence[Learning],
         groups: Groups,
     ) -> list[tuple[str | None, str, str, Quoted]]:
-        """Return recalled texts to quote, best first, each after its memory's owner, id and words.
+        """Return (owner, memory id, words, quote) for each recalled text to quote, best first.
 
-        Texts that the chosen window or a learning shows anyway are not quoted, and none for a
-        message without content words.
+        Texts that the chosen window or a learning shows anyway are left out. A message without
+        content words gets no quotes.
         """
         times = parse_times(question, in_zone(self.clock.now(), local_zone()))
         relevance = Relevance(question, times)
@@ -367,7 +367,7 @@ class WindowService:
     # --------------------------------------------------------------- compact
 
     def compact(self, request: Compact) -> Shortened:
-        """Shorten a conversation near its token limit, or any by `force`; store the removed messages."""
+        """Shorten a conversation if near its token limit or with `force`; store the removed messages."""
         counter = self.settings.counter
         tokens = counter.total(request.messages)
         limit = request.max_tokens
@@ -452,7 +452,7 @@ class WindowService:
     def _archive_removed(
         self, done: Compaction, conversation: IdentifiedConversation
     ) -> list[str]:
-        """Store the messages that a compaction removed; return the ids to `expand` them by."""
+        """Store the messages that a compaction removed; return the ids of their memories."""
         now = self.clock.now()
         ids = (message["id"] for message in conversation.messages)
         times = find_message_times(conversation.own, now=now)
@@ -536,7 +536,7 @@ class WindowService:
     def _make_archived_part(
         self, id: str, conversation: IdentifiedConversation, said: datetime
     ) -> ArchivedPart:
-        """Return a message, said at `said`, as a memory to store; for a stub, only the id of its compaction."""
+        """Return the message `id`, said at `said`, as a memory to store; a stub as its compaction's id."""
         own = conversation.original(id)
         archived_as = find_original_id(own)
         compaction = (
@@ -603,11 +603,11 @@ def _quotable_lines(
     seen: set[str],
     known: Mapping[str, Sequence[str]],
 ) -> Iterator[tuple[str | None, str, str, Quoted]]:
-    """Yield each recalled text once, best first, after the owner, id and words of its memory.
+    """Yield (owner, memory id, words, quote) for each recalled text once, best first.
 
-    The words come without notes on ends, whose words are forgotten with another memory. Texts in
-    `seen` are left out, and each yielded text is added there; so are the learnings in `known`, which are those
-    of each memory by its id.
+    A quote has notes on ended statements; its words have none, as a forget of other memories
+    deletes these. Texts in `seen` are left out, and each yielded text is added there. `known` has
+    by memory id the learnings to leave out of its text.
     """
     asked = parse_terms(question)
     for hit in hits:

@@ -120,7 +120,7 @@ class EndingFinder:
         self._has_news = self._has_news_ahead = self._has_unlearned = True
 
     def find_soon(self) -> None:
-        """Read up to `SOON_MAX` memories for an answer unless the background is behind; log errors."""
+        """Find endings in up to `SOON_MAX` new memories, unless the background is behind; log errors."""
         try:
             if not self._is_behind:
                 self.find(limit=SOON_MAX)
@@ -128,11 +128,11 @@ class EndingFinder:
             log_failure("endings_not_found", error)
 
     def find_before_sleep(self) -> None:
-        """Read up to `SLEEP_MAX` memories before a sleep; without a background for `SLEEP_S` seconds."""
+        """Find endings before a sleep for `SLEEP_S` seconds; with a background in `SLEEP_MAX` memories."""
         self.find(limit=SLEEP_MAX if self.in_background else None, seconds=SLEEP_S)
 
     def find_in_background(self) -> None:
-        """Read further memories for `CHORE_S` seconds, learn from them as long, and yield to requests."""
+        """Find endings for `CHORE_S` seconds, learn rules for as long, and yield to requests."""
         self.find(seconds=CHORE_S, is_yielding=True)
         self._is_behind = self._has_news and not self._is_encoder_awaited()
 
@@ -143,12 +143,12 @@ class EndingFinder:
         seconds: float | None = None,
         is_yielding: bool = False,
     ) -> int:
-        """Read all unread memories, or up to `limit` of them; return how many endings changed.
+        """Find and store endings in unread memories, up to `limit`; return how many endings changed.
 
         An ending is added, or withdrawn if vectors refute it. Rules are then learned from as many
-        memories. Reading and learning each stop after the portion in which `seconds` are over. With a
-        `limit`, return 0 at once if another thread is reading. The background leaves memories for
-        later while the encoder is loading, or unavailable for a moment.
+        memories. Reading and learning each stop once `seconds` are over. With a `limit`, return 0 at
+        once if another thread is reading. With `is_yielding`, wait for requests, and leave memories
+        for later while the encoder is loading or briefly unavailable.
         """
         if not self._reading.acquire(blocking=limit is None):
             return 0
@@ -165,7 +165,7 @@ class EndingFinder:
             elif is_awaited or is_hurried:
                 found = self._find_by_words(limit or READ_AT_ONCE)
             else:
-                found = self._find(limit, seconds, is_yielding=is_yielding)
+                found = self._find_by_portions(limit, seconds, is_yielding=is_yielding)
                 self._learn_from_new(limit, seconds, is_yielding=is_yielding)
         finally:
             self._reading.release()
@@ -192,10 +192,10 @@ class EndingFinder:
             self._has_news_ahead = True  # there may be more
         return self._add(judgment)
 
-    def _find(
+    def _find_by_portions(
         self, limit: int | None, seconds: float | None, *, is_yielding: bool
     ) -> int:
-        """Read memories as `find` does, in one thread at a time; return how many endings changed."""
+        """Find and store endings as `find` does, by portions of memories; return how many changed."""
         ends = time.monotonic() + seconds if seconds is not None else float("inf")
         found = 0
         is_due = self._has_news
@@ -257,10 +257,9 @@ class EndingFinder:
     ) -> None:
         """Read edited or restored memories again, by row number, and store the endings found.
 
-        Newer memories with words of these are read, too, since they may end their statements, as
-        long as time is left: the edit waits. `former` has what the speakers of edited memories said
-        before, by id: rules that only the new words state are learned. Restored memories have their
-        learnings.
+        Newer memories that share words are read for the rest of `EDIT_S` seconds, as they may end
+        the memories' statements. `former` has the earlier texts of edited memories by id: rules
+        that only the new texts state are learned. It is None for restored memories.
         """
         memories = list(self.store.endings.memories_at(positions).values())
         if former is not None:
@@ -283,7 +282,7 @@ class EndingFinder:
             self.on_found()
 
     def _find_newer(self, memories: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-        """Return newer memories with words of these, the `CANDIDATES_MAX` most similar for each."""
+        """Return newer memories that share words, the `CANDIDATES_MAX` most similar for each given one."""
         found: dict[int, None] = {}
         for memory in memories:
             statements = read_statements(memory.content)
@@ -307,7 +306,7 @@ class EndingFinder:
         read_at: datetime | None = None,
         read_up_to: int | None = None,
     ) -> int:
-        """Store what was judged; return how many endings changed."""
+        """Store endings, and that memories up to row `read_up_to` are read; return how many changed."""
         if not judgment.endings and read_up_to is None:
             return 0
         return self.store.endings.add(
@@ -321,19 +320,19 @@ class EndingFinder:
     def _add_late(
         self, late: Sequence[LateLearning], *, learned_up_to: int | None = None
     ) -> None:
-        """Store late learnings, and mark memories as learned from; log how many are new."""
+        """Store late learnings, and that rows up to `learned_up_to` are done; log how many are new."""
         new = self.store.learnings.add_late(late, learned_up_to=learned_up_to)
         if new:
             log.info("learned_by_vectors", learnings=new)
 
     def read_again(self) -> None:
-        """Read all memories again in the background, as some were restored with their learnings."""
+        """Mark all memories as unread, to be read again later, as some were restored."""
         self.store.endings.mark_all_unread()
         self._read_to = 0
         self._has_news = self._has_news_ahead = True
 
     def _is_encoder_awaited(self) -> bool:
-        """Tell whether the background waits for the encoder: it loads, or failed up to `AWAIT_S` ago."""
+        """Return whether the background waits for the encoder: it loads, or failed up to `AWAIT_S` ago."""
         if not (self.in_background and self.meanings):
             return False
         state = self.vectors.state
@@ -358,10 +357,10 @@ class EndingFinder:
         ends: float = float("inf"),
         is_yielding: bool = False,
     ) -> JudgedEndings:
-        """Return the endings that memories make.
+        """Return the endings found in memories, up to the one at which the clock reaches `ends`.
 
-        It stops after the memory in which the monotonic clock reaches `ends`. If the encoder fails,
-        which is logged, words alone decide about that memory and the rest.
+        If the encoder fails, log the failure, and judge the rest by words alone. `ends` is a time of
+        the monotonic clock.
         """
         judgment = JudgedEndings()
         for memory in memories:
@@ -402,7 +401,7 @@ class EndingFinder:
         *,
         is_yielding: bool,
     ) -> Iterator[tuple[Match, Ending]]:
-        """Yield the older memories that a memory ends, each with its ending; wait for requests if asked."""
+        """Yield (older memory, ending) for statements that `memory` ends; wait for requests if asked."""
         if is_yielding:
             self.gate.yield_to_requests()
         statements = find_ending_statements(memory.content, meanings)
@@ -483,7 +482,7 @@ class EndingFinder:
         return conversation.EndingList(lines, cursor)
 
     def undo(self, request: conversation.UndoEnding) -> conversation.UndoneEnding:
-        """Mark the endings of a memory as undone, or as in force again. Raises `NotFound`."""
+        """Undo the endings of a memory, or restore them with `redo`; return how many. Raises `NotFound`."""
         changed = self.store.endings.undo(request.id, undone=not request.redo)
         if not changed:
             what = "undone" if request.redo else "ended"
@@ -501,7 +500,7 @@ def _is_in_scope(
     statement: Statement,
     projects: Mapping[str, str],
 ) -> bool:
-    """Tell whether a memory's statement may end one of an older memory.
+    """Return whether a memory's statement may end one of an older memory, the `match`.
 
     Statements in the first person end statements of the same speaker; a person's do so in any project.
     Others end statements of the same project or, without a project, of the same session or source.
@@ -518,7 +517,7 @@ def _is_in_scope(
 
 
 def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> list[Hit]:
-    """Return the hits with their ended statements, each hit behind the hits that ended a statement of it.
+    """Return the hits with their ended statements, each hit placed after the hits that ended one.
 
     Otherwise the order stays. Secrets are masked unless `reveal`.
     """
@@ -543,7 +542,7 @@ def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> lis
     added: set[str] = set()
 
     def add(hit: Hit) -> None:
-        """Add the hits that ended statements of a hit, in the same way, and then the hit."""
+        """Append a hit to `answer`, after appending likewise the hits that ended its statements."""
         if hit.id in added:
             return
         added.add(hit.id)

@@ -66,7 +66,7 @@ class Subscription:
         self._ready.set()
 
     def take(self, timeout_s: float) -> list[Event]:
-        """Return the waiting events, or wait up to `timeout_s` for some; empty if none came."""
+        """Wait up to `timeout_s` seconds for events; return and remove all, or return an empty list."""
         self._ready.wait(timeout_s)
         self._ready.clear()
         return [self._waiting.popleft() for _ in range(len(self._waiting))]
@@ -98,7 +98,7 @@ class EventBus:
         return self._kept_until > 0 and time.monotonic() < self._kept_until
 
     def publish(self, kind: EventKind, **fields: Any) -> None:  # noqa: ANN401
-        """Send an event with these fields to all readers; drop those who are too far behind."""
+        """Send a new event to all readers, if there are any; drop readers that are too far behind."""
         if not self.listening:
             return
         if self.relay:
@@ -109,7 +109,7 @@ class EventBus:
             self.deliver(self.event(kind, id=self._last_id, **fields))
 
     def deliver(self, event: Event) -> None:
-        """Hand a numbered event to all readers in this process, and keep it for a while."""
+        """Give a numbered event to this process's readers, drop slow ones, and keep it for returning ones."""
         with self._lock:
             if self._kept is None:
                 self._kept = deque(maxlen=KEPT_MAX)
@@ -130,11 +130,11 @@ class EventBus:
             self._kept = None
 
     def event(self, kind: EventKind, *, id: int = 0, **fields: Any) -> Event:  # noqa: ANN401
-        """Return a new event of the present time; `id` is 0 for an event that only one reader gets."""
+        """Return a new event of the present time; `id` is 0 if it is not numbered, or not yet."""
         return Event(id=id, kind=kind, at=self.clock.now(), **fields)
 
     def subscribe(self, after: int | None = None) -> Subscription:
-        """Return a subscription that begins with the kept events after an id. Raises `DaemonBusy`."""
+        """Return a subscription to new events, after kept ones with ids above `after`. Raises `DaemonBusy`."""
         if self.relay and not self.listening:
             with self._lock:
                 self._kept = None

@@ -78,7 +78,7 @@ _DETAIL_KINDS = frozenset(DetailKind)
 
 
 def accept_record(record: Record, rule: SecretRule) -> Record:
-    """Check a record; mask secrets unless `rule` keeps them.
+    """Check a record, and return it with secrets masked unless `rule` is "keep".
 
     Raises `InvalidRequest`, `InvalidText` and `ContentTooLarge`.
     """
@@ -140,7 +140,7 @@ def _check_fields(record: object, names: Iterable[str]) -> None:
 
 
 def _refuse_field(name: str, reason: str) -> None:
-    """Raise `InvalidRequest` for the field `name`, with `reason` as the end of its sentence."""
+    """Raise `InvalidRequest` about the field `name`; the message is `name`, then `reason`."""
     raise InvalidRequest(f"{name} {reason}", field=name)
 
 
@@ -242,9 +242,9 @@ class ExchangeService:
         return chunks
 
     def _read_chunks(self, chosen: MemoryFilter) -> Iterator[bytes]:
-        """Yield an empty chunk once the snapshot is open, then the lines of what `chosen` selects in chunks.
+        """Yield an empty chunk once the snapshot is open, then the selected records' lines in chunks.
 
-        If the snapshot has to end early, the last line says why.
+        If the snapshot has to end early, the last line says why. At the end, allow another export.
         """
         written = _ExportLines()
         try:
@@ -399,8 +399,7 @@ class Moving:
     def deliver(self, advance: Advance) -> None:
         """Store all records of the source in the target, which may contain the first of them.
 
-        `advance` is called now and then with the counts so far. Raises `InvalidRequest` if the
-        target contains anything else.
+        Calls `advance` now and then. Raises `InvalidRequest` if the target contains anything else.
         """
         progress = _MoveProgress(advance)
         with self.source.everything() as (_, records):
@@ -415,7 +414,7 @@ class Moving:
     def _skip_present(
         self, records: Iterator[AnyRecord], progress: _MoveProgress
     ) -> None:
-        """Read past the records that the target has. Raises `InvalidRequest` if it has any other."""
+        """Skip and count the records that the target has. Raises `InvalidRequest` if it has others."""
         with self.target.everything() as (_, present):
             for there in present:
                 here = next(records, None)
@@ -435,8 +434,7 @@ class Moving:
     def compare(self, advance: Advance) -> Compared:
         """Compare source and target record by record; return counts, hashes and a sample.
 
-        `advance` is called now and then with the counts so far. Raises `InvalidRequest` at the
-        first difference.
+        Calls `advance` now and then. Raises `InvalidRequest` at the first difference.
         """
         progress = _MoveProgress(advance)
         seen = Compared()
@@ -466,7 +464,7 @@ class _MoveProgress:
     _moved: int = 0
 
     def note(self, records: Sequence[AnyRecord], *, moved: bool) -> None:
-        """Count memories and summaries among records; `moved` tells them from those found there."""
+        """Count memories and summaries; `moved` is False for those that the target had already."""
         count = sum(isinstance(record, _COUNTED) for record in records)
         self._waiting += count
         self._moved += count * moved

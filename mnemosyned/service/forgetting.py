@@ -103,10 +103,10 @@ class Purger:
             self._plan_purge(START_S)
 
     def purge(self) -> bool:
-        """Purge the text deleted before this call, or plan to; return whether it is purged now.
+        """Purge the text deleted before this call, or plan a purge; return whether all is purged now.
 
-        It is not if requests are being served and the last purge was a moment ago, or if another
-        program reads the file; `wait_s` then tells when it will be tried. Raises `StorageFailed`.
+        A purge is put off if requests are being served soon after the last one, or if another
+        program reads the file; `wait_s` then returns the wait. Raises `StorageFailed`.
         """
         with self._turn:
             if not self.due():
@@ -128,11 +128,10 @@ class Purger:
             return False, f"{WORDS_REMAIN}: {error.reason}"
 
     def finish_earlier(self, unknown: errors.NotFound) -> None:
-        """Purge what an earlier call deleted, when the same call is repeated and finds nothing.
+        """Purge what an earlier call deleted, when its repetition failed with `unknown`.
 
-        `unknown` is the repeated call's error: the caller raises it, and here it is only quoted.
-        Raises `NotPurged` if the purge fails, or if another program reads the database. Returns if
-        all is purged, and also if the purge was put off because requests are being served.
+        Raises `NotPurged`, which quotes `unknown`, if the purge fails or another program reads the
+        database. Returns if all is purged, or the purge waits because requests are being served.
         """
         complete, problem = self.attempt()
         if not complete and (problem or self._refused):
@@ -149,7 +148,7 @@ class Purger:
         return None if planned is None else max(0.0, planned - time.monotonic())
 
     def close(self) -> None:
-        """Stop the thread, and run a due purge; if purges take long, it waits for the next start."""
+        """Stop the thread, and run a due purge; if purges are slow, leave the purge to the next start."""
         with self._wake:
             self.background = False
             self._wake.notify()
@@ -160,7 +159,7 @@ class Purger:
                 self._run_due_or_log()
 
     def run_due(self) -> bool:
-        """Run a purge if one is due; return whether no text is left. A failure is logged."""
+        """Run a purge if one is due, and log a failure; return True if no deleted text is left."""
         with self._turn:
             return self._run_due_or_log()
 
@@ -185,7 +184,7 @@ class Purger:
         return clean
 
     def _plan_purge(self, wait_s: float) -> None:
-        """Plan a purge in `wait_s` seconds at the latest, and start the thread that runs it."""
+        """Plan a purge within `wait_s` seconds, and start its thread; without `background` do nothing."""
         with self._wake:
             if not self.background:
                 return
@@ -217,7 +216,7 @@ class Purger:
                 self._run_due_or_log()
 
     def _run_due_or_log(self) -> bool:
-        """Run a purge if one is due, and log a failure; return whether no text is left."""
+        """Run a purge as `run_due` does, for a caller that holds the turn."""
         complete = False
         try:
             if not self.due():
@@ -265,7 +264,7 @@ log = logger()
 
 
 def retention_of(config: Config) -> Retention:
-    """Return how long, and how much of, the text of originals is kept by the settings."""
+    """Return the limits of age and size beyond which the settings prune the text of originals."""
     days = config.archive.keep_days
     return Retention(
         keep=None if days is None else timedelta(days=days),
@@ -334,7 +333,7 @@ class RetentionService:
         self.purger.close()
 
     def start(self) -> None:
-        """Rewrite summaries that an interrupted process left stale, and plan its purge."""
+        """Finish earlier work: rewrite stale summaries, end grace periods, and plan a due purge."""
         self.rewrite_stale_or_log()
         self.finish_forgotten()
         self.purger.start()
@@ -458,8 +457,8 @@ class RetentionService:
     def prune(self, request: verbs.Prune) -> verbs.Pruned:
         """Delete the text of old originals as a request says; with `dry_run`, only preview that.
 
-        Without limits in the request, those of the settings count. Raises `ClockJumped` if it goes
-        by age and the clock is not trusted.
+        Without limits in the request, the settings' limits apply. Raises `ClockJumped` for a limit
+        of age if the clock is not trusted; `believe_clock` makes it trusted from now on.
         """
         retention = retention_of(self.settings.config)
         days, characters_max = request.keep_days, request.characters_max
@@ -512,11 +511,11 @@ class RetentionService:
     # --------------------------------------------------------------- forget
 
     def forget(self, request: verbs.Forget) -> verbs.Forgotten:
-        """Delete the selected memories chunk by chunk, then rewrite their summaries.
+        """Forget the selected memories chunk by chunk, then rewrite their summaries; return counts.
 
-        Each chunk leaves the store whole: a summary of deleted memories is empty until it is
-        rewritten, at the latest when the database is opened again. An episode is rewritten at once;
-        the days, weeks and months above it, which many memories have in common, with the purge.
+        Unless `now` is given, they can be restored during the grace period of the settings. A
+        summary of deleted memories is empty until it is rewritten: an episode at once, the days,
+        weeks and months above it with the purge or the next start. With `dry_run`, only preview.
         """
         ids = names(request.id) if request.now else ()
         kept = self.store.deletion.recoverable_keys(ids) if ids else []
@@ -559,7 +558,10 @@ class RetentionService:
         import_id: str | None = None,
         action: Action | None = None,
     ) -> verbs.Forgotten:
-        """Delete the selected memories, of an import those unchanged since, and recoverable ones for good."""
+        """Forget the selected memories; delete recoverable ones with keys `kept` for good; return counts.
+
+        With `import_id`, keep memories changed since that import. Then rewrite summaries, and purge.
+        """
         began = time.monotonic()
         removal = Removal(working=self._finish(kept))
         removal |= self._forget_in_chunks(
@@ -589,7 +591,7 @@ class RetentionService:
     def _select_memories(
         self, request: verbs.Forget, kept: Sequence[str]
     ) -> SelectedMemories:
-        """Return the memories to delete; with keys in `kept`, without ids of only recoverable memories."""
+        """Return the memories to forget; if `kept` has keys, skip ids that are only recoverable."""
         if kept:
             asked = names(request.id)
             stored = {memory.id for memory in self.store.memories.existing(asked)}
@@ -644,7 +646,7 @@ class RetentionService:
         ids, learned = selected.ids, selected.learned
 
         def forget_noted(ids: Sequence[str], delete: Callable[..., Removal]) -> Removal:
-            """Delete these by `delete`, noted as forgotten for old backups; return the counts."""
+            """Note ids as forgotten for old backups, then delete them by `delete`; return the counts."""
             self._forgotten.note(ids)
             try:
                 removal = delete(ids, grace=grace, action=action)

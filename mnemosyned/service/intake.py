@@ -150,7 +150,7 @@ def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
 
 
 def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
-    """Check metadata. Raises `InvalidText` and `ContentTooLarge`, which name `field`."""
+    """Check Unicode and size of metadata. Raises `InvalidText` and `ContentTooLarge`, naming `field`."""
     try:
         size = len(msgspec.json.encode(metadata)) if metadata else 0
     except UnicodeEncodeError as error:
@@ -165,7 +165,7 @@ def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
 
 
 def check_created_at(given: Instant, now: datetime, *, field: str) -> datetime:
-    """Return a given creation time in UTC. Raises `InvalidTime`, which names `field`, if it is after `now`."""
+    """Return a creation time in UTC. Raises `InvalidTime`, naming `field`, without a zone or after `now`."""
     created_at = instant(given)
     if created_at.tzinfo is None:
         raise errors.InvalidTime(
@@ -198,8 +198,8 @@ def run_in_chunks(
     """Call `step` with each chunk of `size` values, and return the list of results.
 
     If a step fails after others succeeded, raise `PartlyDone`: "7 of 9 " and `report`, such as
-    "memories are tagged"; if the first fails, raise its error. `count` returns how many are done by
-    a result, `total` is how many there are, by default the number of values.
+    "memories are tagged"; if the first fails, raise its error. `count` returns the 7 of a result,
+    and `total` is the 9, by default the number of values.
     """
     results: list[R] = []
     try:

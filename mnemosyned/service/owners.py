@@ -85,7 +85,7 @@ class OwnerLimiter:
         """Seconds of the language model."""
 
     def use_request(self, owner: int) -> None:
-        """Count a request. Raises `LimitReached` after `REFUSAL_REST_S` seconds, and `StorageFailed`."""
+        """Count an owner's request. Raises `LimitReached`, after a pause, and `StorageFailed`."""
         try:
             self._check("requests_per_minute", owner)
         except LimitReached:
@@ -122,7 +122,7 @@ class OwnerLimiter:
         self._allowances["bytes_per_day"].use(owner, size)
 
     def admit(self, owner: int, request: Request[Any]) -> None:
-        """Count a request's writes, but no deletion or dry run. Raises as `use_write`."""
+        """Count a request's writes, unless it deletes or is a dry run. Raises the errors of `use_write`."""
         if request.deletes or request.is_preview:
             return
         memories: Sequence[Remember] = ()

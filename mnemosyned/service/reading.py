@@ -117,7 +117,7 @@ def read_filters(
 ) -> dict[str, Any]:
     """Return {field of `MemoryFilter`: value} for the filters that a request names.
 
-    The request's names of fields such as `session` begin with `prefix`. Raises `InvalidRequest` and
+    `prefix` begins the request's names of fields such as `session`. Raises `InvalidRequest` and
     `InvalidTime`.
     """
     return {
@@ -211,7 +211,7 @@ class ListService:
         return listing.SourceList(totals[: request.limit], len(totals))
 
     def count_today(self) -> int:
-        """Count the memories of today in this machine's time zone."""
+        """Return the number of memories of today, in this machine's time zone."""
         zone = get_localzone()
         midnight = datetime.combine(
             in_zone(self.clock.now(), zone), time_of_day(), zone
@@ -220,7 +220,7 @@ class ListService:
         return self.store.count_periods(bounds)[0][0]
 
     def days(self, request: listing.Days) -> listing.DayList:
-        """Return the counts of each day, hour or month of a time, the oldest first.
+        """Return the counts of each day, hour or month of a period, the oldest first.
 
         Raises `InvalidRequest` for more than `DAYS_MAX` of them, for a time that ends before it
         begins, and for an unknown zone.
@@ -268,7 +268,7 @@ class ListService:
             listing.DayTotals(begins.date(), *totals, begins.hour if hours else None)
             for begins, totals in counts
         ]
-        return self.complete(listing.DayList(days, request.by))
+        return self._with_figures(listing.DayList(days, request.by))
 
     # ---------------------------------------------------------- daily figures
 
@@ -284,7 +284,7 @@ class ListService:
             self.save_figures()
 
     def save_figures(self) -> None:
-        """Save new counts and a size that changed by `GROWTH_BYTES`; after a failure keep and log them."""
+        """Save recall counts, and the database size if it changed much; log a failure, keep the counts."""
         self._next_save = time.monotonic() + SAVED_EVERY_S
         with self._lock:
             unsaved, self._unsaved = self._unsaved, Counter()
@@ -300,8 +300,8 @@ class ListService:
                 self._unsaved.update(unsaved)
             log.warning("figures_not_saved", code=error.code)
 
-    def complete(self, totals: listing.DayList) -> listing.DayList:
-        """Return ascending days with figures, by default the last size; hours and months as they are."""
+    def _with_figures(self, totals: listing.DayList) -> listing.DayList:
+        """Return ascending days with figures on recalls and size on disk; hours and months unchanged."""
         if totals.by != "day":
             return totals
         saved, today = self.store.figures(), self._today()
@@ -351,9 +351,9 @@ def select_memories(
 ) -> SelectedMemories:
     """Return the memories that a request selects, by ids or by filters.
 
-    The request's names of filters by a field, such as `session`, begin with `prefix`. Raises
+    `prefix` begins the request's names of filters by a field, such as `session`. Raises
     `NotFound`, `InvalidRequest`, `InvalidTime`, and `BatchChanged` if the selection differs
-    from that of the preview whose `mark` is given.
+    from the preview with the given `mark`.
     """
     if request.after is not None and not request.dry_run:
         raise InvalidRequest(

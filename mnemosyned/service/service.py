@@ -193,7 +193,7 @@ class MemoryService:
 
     @cached_property
     def _all_verbs(self) -> dict[type[Request[Any]], Callable[..., Any]]:
-        """Verbs by request, made for the first rare one: most of some hundred open memories get none."""
+        """The functions of all verbs by request type, made when a rare verb is first called."""
         changes = ChangeService(
             store=self.store,
             sleeper=self.sleeper,
@@ -252,11 +252,11 @@ class MemoryService:
         background: bool = False,
         groups: Groups = NO_GROUPS,
     ) -> R:
-        """Run the verb of a request, and return its result.
+        """Run the verb of a request, publish its event, and return the result.
 
-        Raises a `MnemosynedError`, and then nothing is changed. Sleep cycles do not yield to a call
-        in the `background`, as nobody waits for it. `recall` and `context` also search the memories
-        of `groups`.
+        Raises a `MnemosynedError`; then nothing is changed, except for `PartlyDone`. Sleep cycles do
+        not yield to a call in the `background`, as nobody waits for it. `recall` and `context` also
+        search the memories of `groups`.
         """
         if request.writes and self._stopping:
             raise ShuttingDown(STOPPING)
@@ -307,7 +307,7 @@ class MemoryService:
             return self._exchange.restore(lines, action)
 
     def _after_restore(self) -> None:
-        """Queue restored memories for endings and vectors; start a cycle if they are too many."""
+        """Queue restored memories for endings and vectors; start a cycle if working memory is too full."""
         self.sleeper.changed_at = time.monotonic()
         self.endings.read_again()
         self.vectors.note_new_memories()
@@ -316,7 +316,7 @@ class MemoryService:
     # ----------------------------------------------------------------- ends
 
     def stop_writes(self) -> None:
-        """Refuse all later requests that change the store."""
+        """Refuse all later requests that change the store, and publish that the daemon stops."""
         self._stopping = True
         self.events.publish(upkeep.EventKind.STOPPING)
 
@@ -328,7 +328,7 @@ class MemoryService:
         return self._store_drafts([draft]).memories[0]
 
     def remember_many(self, request: verbs.RememberMany) -> verbs.RememberedMany:
-        """Store all memories of a request, or none; with `dry_run` only find learnings. Return answers."""
+        """Store all memories of a request, or none; return answers. With `dry_run`, return learnings."""
         now = self._clock.now()
         drafts = []
         for index, memory in enumerate(request.memories):
@@ -345,7 +345,7 @@ class MemoryService:
         return kept
 
     def _keep_agent_sessions(self, memories: Iterable[values.MemoryRecord]) -> None:
-        """Store the project of each imported session of an agent, which is given memories of its project."""
+        """Store the project of each imported session of an agent, for later briefings in the project."""
         agents = self.store.agents
         last = {each.session: each for each in memories if "cwd" in each.metadata}
         for session, memory in last.items():
@@ -368,7 +368,7 @@ class MemoryService:
     def _store_drafts(
         self, drafts: Sequence[Draft], action: values.Action | None = None
     ) -> verbs.RememberedMany:
-        """Store drafts, all or none, have vectors made and the capacity kept; return an answer for each."""
+        """Store drafts, all or none; queue endings and vectors, keep the capacity; return their answers."""
         kept = self.store.memories.remember(drafts, action=action)
         self.endings.note_new_memories()
         self.vectors.note_new_memories()
@@ -388,8 +388,8 @@ class MemoryService:
     ) -> verbs.Recalled:
         """Return the hits for a question, best first, with secrets masked unless revealed.
 
-        They are from this memory and those of `groups`, ranked as if all were in one; memories of
-        groups are left out, with a note, if they fail or after `GROUPS_S` seconds of their search.
+        Hits of `groups` are ranked together with this memory's. A group whose search fails, or
+        begins after `GROUPS_S` seconds, is left out with a note.
         """
         begin = time.perf_counter()
         self.endings.find_soon()
@@ -410,7 +410,7 @@ class MemoryService:
         question: engine_ports.PendingVector | None,
         groups: Groups,
     ) -> verbs.Recalled:
-        """Return the hits for a question, as `recall` does."""
+        """Return the hits for a question in this memory and `groups`, with notes, for `recall`."""
         found, note = self.search(query, question)
         searched: dict[str | None, MemoryService] = {None: self}
         candidates, notes = [found], [note]
@@ -474,7 +474,7 @@ class MemoryService:
     def search(
         self, query: Query, question: engine_ports.PendingVector | None
     ) -> tuple[SearchCandidates, str]:
-        """Return the candidates for a question, and a note on what the search lacks, or none."""
+        """Return the candidates for a question, and a note on what the search lacks, or ""."""
         with self.store.search.one_snapshot():
             candidates = self.store.search.candidates(query)
             is_listing = query.only_then and not query.subject
@@ -484,9 +484,9 @@ class MemoryService:
             return self.vectors.add_similarities(question, query, candidates)
 
     def rate_statements(self, texts: Mapping[str, str]) -> Mapping[str, float]:
-        """Return the log odds that memories state what later sessions need, by the id given with each text.
+        """Return by memory id the log odds that a text in `texts` states what later sessions need.
 
-        Memories without a vector are left out; all are without a built-in encoder.
+        Memories without a vector are left out. Without a built-in encoder, return none.
         """
         if not self.rater:
             return {}
@@ -609,7 +609,7 @@ class MemoryService:
         )
 
     def watch(self, request: upkeep.Watch) -> upkeep.Watching:
-        """Add or remove watched folders, and return all. Raises `InvalidRequest` where none can be."""
+        """Add or remove watched folders, and return all. Raises `InvalidRequest` if nothing can watch."""
         if self.watcher:
             return self.watcher.watch(request)
         if request.paths:
@@ -626,7 +626,7 @@ class MemoryService:
     def look_after_file(self) -> None:
         """Check that the database file is in place, checkpoint it, and end grace periods.
 
-        To be called every few seconds. Raises `StorageFailed`, and `DatabaseReplaced` if nothing
+        Call this every few seconds. Raises `StorageFailed`, and `DatabaseReplaced` if nothing
         more can be stored in the file.
         """
         self.store.maintenance.ensure_durable()

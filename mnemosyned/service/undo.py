@@ -58,7 +58,7 @@ Outcome = tuple[int, Left, str]
 
 
 def import_action(import_id: str | None, now: datetime) -> Action | None:
-    """Return the action of an import by its id, if any. Raises `InvalidRequest` for that of the last action."""
+    """Return a new action for the import with an id; None without one. Raises `InvalidRequest`."""
     if import_id == LAST_ACTION:
         raise InvalidRequest(
             f"{import_id} means the last action; give the import another id",
@@ -134,7 +134,10 @@ class UndoService:
     # ------------------------------------------------------------- actions
 
     def _find_action(self, id: str) -> UndoableAction | None:
-        """Return an action by its id, None without one, or the last. Raises `CannotUndo` without any."""
+        """Return the action with an id, or None if it is unknown; for `LAST_ACTION` the newest.
+
+        Raises `CannotUndo` if there is no newest action or cycle.
+        """
         since = shift(self.sleeper.cycle.clock.now(), -ACTIONS_KEPT)
         if id != LAST_ACTION:
             return next(iter(self.store.undo.actions(since=since, id=id)), None)
@@ -166,7 +169,7 @@ class UndoService:
         return sorted(actions, key=attrgetter("at"), reverse=True)[:ACTIONS_LISTED_MAX]
 
     def _describe(self, action: UndoableAction) -> UndoableAction:
-        """Return an action with its end, and a sample of the memories, or for a forget their number."""
+        """Return an action with the end of its undo, and a sample text; a forget has a count instead."""
         if action.kind is ActionKind.FORGET:
             keys = self.store.deletion.recoverable_keys([action.id])
             until = self.store.deletion.recoverable_until(action.id)
@@ -178,7 +181,7 @@ class UndoService:
         return replace(action, until=shift(action.at, ACTIONS_KEPT), sample=sample)
 
     def _undo_tags(self, action: UndoableAction, request: Undo) -> Outcome:
-        """Remove the tags that an action added, or add the tags that an action removed."""
+        """Remove the tags that an action added, or add removed ones; with `dry_run`, only count."""
         steps = self.store.undo.steps(action.id)
         removes = action.kind is ActionKind.TAG
         memories = self._read_memories(steps)
@@ -189,11 +192,11 @@ class UndoService:
         changed = set(chain.from_iterable(by_tag.values()))
         changes = self.store.changes
         for tag, ids in by_tag.items() if not request.dry_run else ():
-            _run(ids, partial(changes.tag, tags=[tag], remove=removes))
+            _run_chunks(ids, partial(changes.tag, tags=[tag], remove=removes))
         return len(changed), {}, ""
 
     def _undo_pins(self, action: UndoableAction, request: Undo) -> Outcome:
-        """Unpin the working memories that an action pinned, or pin the memories that an action unpinned."""
+        """Unpin the memories that an action pinned, or pin unpinned ones; with `dry_run`, only count."""
         steps = self.store.undo.steps(action.id)
         was_pinned = action.kind is ActionKind.UNPIN
         memories = self._read_memories(steps)
@@ -204,11 +207,13 @@ class UndoService:
             if not memory.episode and memory.pinned is not was_pinned
         ]
         if not request.dry_run:
-            _run(ids, lambda chunk: self.store.changes.pin(chunk, pinned=was_pinned))
+            _run_chunks(
+                ids, lambda chunk: self.store.changes.pin(chunk, pinned=was_pinned)
+            )
         return len(ids), {ARCHIVED_SINCE: archived}, ""
 
     def _undo_forget(self, action: UndoableAction, request: Undo) -> Outcome:
-        """Put back forgotten memories in the grace period. Raises `CannotUndo` after the grace period."""
+        """Put back forgotten memories, or with `dry_run` count them. Raises `CannotUndo` if none are left."""
         keys = self.store.deletion.recoverable_keys([action.id])
         if not keys:
             raise CannotUndo(
@@ -225,7 +230,7 @@ class UndoService:
         return len(keys) - len(left), {STORED_SINCE: left}, note
 
     def _undo_import(self, action: UndoableAction, request: Undo) -> Outcome:
-        """Forget the memories that an import brought and that were not changed since."""
+        """Forget the memories of an import that were not changed since; with `dry_run`, only count."""
         steps = self.store.undo.steps(action.id)
         later = self.store.undo.changed_after(action.id)
         ids = [step.memory for step in steps if step.seq not in later]
@@ -242,7 +247,7 @@ class UndoService:
     def _read_memories(self, steps: Iterable[ActionStep]) -> dict[str, MemoryRecord]:
         """Return the memories of an action by id."""
         ids = list(dict.fromkeys(step.memory for step in steps))
-        found = _run(ids, self.store.memories.existing)
+        found = _run_chunks(ids, self.store.memories.existing)
         return {memory.id: memory for chunk in found for memory in chunk}
 
     # --------------------------------------------------------------- cycles
@@ -293,7 +298,7 @@ class UndoService:
     def _put_back(
         self, entries: Sequence[LogEntry], *, dry_run: bool, held_until: datetime
     ) -> dict[str, UndoneEpisode]:
-        """Move originals back, held until a time, or preview it; return outcomes by episode."""
+        """Move originals back to working memory, held until a time, or only preview; return by episode."""
         ids = [entry.episode for entry in entries if entry.episode]
         if dry_run:
             preview = self.store.undo.preview(ids)
@@ -355,6 +360,6 @@ def _make_cycle_report(
     )
 
 
-def _run(ids: Sequence[str], step: Callable[[Sequence[str]], R]) -> list[R]:
+def _run_chunks(ids: Sequence[str], step: Callable[[Sequence[str]], R]) -> list[R]:
     """Call `step` with each chunk of ids; return the results. Raises `PartlyDone`."""
     return run_in_chunks(ids, CHUNK, step, report="memories are as before")

@@ -379,7 +379,7 @@ def _hit_words(hit: Hit) -> str:
 
 
 def _validity_text(hit: Hit) -> str | None:
-    """Return on one line the ended statements of a hit, and those before it; None without any."""
+    """Return on one line a hit's ended statements, and earlier statements; None without any."""
     ended = chain(hit.ended, *(line.ended for line in hit.lines))
     notes = list(dict.fromkeys(map(_ended_text, ended)))
     if hit.superseded_at:
