@@ -56,7 +56,7 @@ class Address:
 
     @property
     def identity(self) -> str:
-        """A mark of the memory there, different for each URL and token; empty for a socket."""
+        """A text that tells daemons' memories apart, by URL and owner or token; empty for a socket."""
         return ""
 
     @property
@@ -70,14 +70,14 @@ class Address:
 
     @property
     def listener(self) -> str:
-        """The process that listens there, in parentheses; only a Unix socket tells."""
+        """The listening process in words, in parentheses; empty except for a Unix socket."""
         return ""
 
     def check(self, connection: socket.socket) -> None:
-        """Raise `ForeignDaemon` if an untrusted user is at the end; only a Unix socket tells."""
+        """Raise `ForeignDaemon` if an untrusted user listens on a Unix socket; else do nothing."""
 
     def refusal_message(self, words: str) -> str:
-        """Return the message for a refused token: here `words`, the daemon's own message."""
+        """Return the message for a refused token: `words`, the daemon's message, without an origin."""
         return words
 
 
@@ -93,7 +93,7 @@ class SocketAddress(Address):
 
     @property
     def listener(self) -> str:
-        """The process that listens on the socket, in parentheses; empty if it is not known."""
+        """The process that listens on the socket, as " (process 7)"; empty if unknown."""
         with contextlib.suppress(OSError), self.open() as connection:
             connection.settimeout(LISTENER_S)
             connection.connect(self.target)
@@ -129,10 +129,10 @@ def address_of(
 ) -> Address:
     """Return the address of a daemon: its socket at `path`, or its URL.
 
-    Without either, it is that of the environment, of `mnem login` for `folder`, by default the
-    current one, or the usual socket. `ca` is the PEM file of a certificate authority, `owner` whose
-    memory is asked on a server. Raises `ValueError` for arguments that do not belong together, and
-    `InvalidRequest` for an unusable path.
+    Without both, use the environment's address, else the login's for `folder` (by default the
+    working directory), else the usual socket. `ca` is the PEM file of a certificate authority,
+    `owner` names the memory on a server. Raises `ValueError` for arguments that do not belong
+    together, and `InvalidRequest` for an unusable path.
     """
     if (path, url, token, ca) == (None,) * 4:
         url = url_from_environment()
@@ -173,7 +173,7 @@ class IdleConnections:
         self._process = os.getpid()
 
     def take(self) -> socket.socket | None:
-        """Return the newest idle connection that is still open, or None; close others."""
+        """Remove and return the newest connection that is still open, or None; close dead ones."""
         self._close_inherited()
         while True:  # ends with the last idle one
             try:
@@ -193,7 +193,7 @@ class IdleConnections:
             connection.close()
 
     def _close_inherited(self) -> None:
-        """Close, in a fork, the connections from before it: either process would read the other's answers."""
+        """In a forked process, close inherited connections: the parent's answers would arrive there."""
         if self._process != os.getpid():
             self.close()
             self._process = os.getpid()

@@ -36,7 +36,8 @@ BACKLOG_POLL_S = 0.01
 async def connect(address: Address, timeout_s: float) -> socket.socket:
     """Return a new non-blocking connection to a daemon, with TLS if the address asks for it.
 
-    The caller limits the time. Raises `OSError`, and `ForeignDaemon` if an untrusted user listens.
+    `timeout_s` limits only a connection with TLS; the caller has to limit others. Raises `OSError`,
+    and `ForeignDaemon` if an untrusted user listens.
     """
     loop = asyncio.get_running_loop()
     remote = address if isinstance(address, RemoteDaemon) else None
@@ -65,7 +66,7 @@ async def connect(address: Address, timeout_s: float) -> socket.socket:
 
 
 def _close_opened(opening: asyncio.Future[socket.socket]) -> None:
-    """Close the connection that was opened for a call that is cancelled."""
+    """Close the connection that `opening` made for a cancelled call, if it succeeded."""
     if opening.exception() is None:
         opening.result().close()
 
@@ -89,21 +90,21 @@ async def receive(connection: socket.socket) -> bytes:
 async def _try_until_done(
     connection: socket.socket, step: Callable[[], T], *, writable: bool
 ) -> T:
-    """Return the result of a step, tried again when the socket is ready for it; the caller has a limit.
+    """Return the result of `step`, tried again without a time limit whenever the socket is ready.
 
-    TLS may need to read before it writes, and to write before it reads.
+    `writable` says that the step writes; TLS may have to read first, or write before it reads.
     """
     while True:
         try:
             return step()
         except BlockingIOError:
-            await _until_ready(connection, writable=writable)
+            await _wait_until_ready(connection, writable=writable)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
             wants_to_write = isinstance(error, ssl.SSLWantWriteError)
-            await _until_ready(connection, writable=wants_to_write)
+            await _wait_until_ready(connection, writable=wants_to_write)
 
 
-async def _until_ready(connection: socket.socket, *, writable: bool) -> None:
+async def _wait_until_ready(connection: socket.socket, *, writable: bool) -> None:
     """Wait until a socket can be written to, or read from."""
     loop, ready, file = asyncio.get_running_loop(), asyncio.Event(), connection.fileno()
     add, remove = loop.add_reader, loop.remove_reader

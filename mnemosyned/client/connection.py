@@ -34,7 +34,7 @@ ATTEMPTS = 5
 
 
 def check_timeout(timeout_s: float) -> float:
-    """Return a time limit in seconds. Raises `ValueError` if it is none."""
+    """Return the time limit unchanged. Raises `ValueError` unless it is above 0 and at most a year."""
     if not 0 < timeout_s <= TIMEOUT_MAX_S:
         raise ValueError(
             f"timeout_s must be a number of seconds above 0, at most {TIMEOUT_MAX_S:,} (a year); "
@@ -86,7 +86,7 @@ def prepare_request(request: Request[R]) -> Request[R]:
 
 
 def _with_id(memory: object) -> object:
-    """Return a memory of a batch, a `Remember` or a dictionary, with an id; others as they are."""
+    """Return a batch's memory, a `Remember` or a dictionary, with an id; another value unchanged."""
     if isinstance(memory, Remember):
         return prepare_request(memory)
     if isinstance(memory, dict):
@@ -104,9 +104,9 @@ def result_of(request: Request[R], answer: http.HttpResponse, address: Address) 
 def refusal_of(
     answer: http.HttpResponse, body: bytes, address: Address
 ) -> errors.MnemosynedError:
-    """Return the error in a response other than 200, which quotes a body that has none.
+    """Return the error in a response other than 200; quote a body without an error.
 
-    An error about a token names the token's origin; one about a limit has the pause that was asked.
+    An error about a token names the token's origin; an error about a limit has the pause to make.
     """
     try:
         found = msgspec.json.decode(body)["error"]
@@ -236,7 +236,7 @@ class Connection:
         return (event for event in stream if event)
 
     def _read_streams(self, after: int | None) -> Iterator[Event | None]:
-        """Yield None as soon as a stream is open and at each later sign of life, and its events."""
+        """Yield events from one stream after another; also None at each sign of life, the first at once."""
         # Loaded here: most programs only call.
         from mnemosyned.client.streams import SILENCE_S, EventReader, events_request  # noqa: PLC0415
 
@@ -274,7 +274,7 @@ class Connection:
         return answer.body.decode()
 
     def _send_call(self, call: PreparedCall) -> http.HttpResponse:
-        """Send a call, again after pauses for its owner's limits. Raises `DaemonUnreachable`."""
+        """Send a call, again after each pause for a limit; return the response. Raises `DaemonUnreachable`."""
         ends = time.monotonic() + call.timeout_s
         while True:  # ends with the time limit
             answer = self._send_once(call)

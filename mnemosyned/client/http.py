@@ -107,7 +107,7 @@ class HttpResponse:
             self._read_chunks(self._chunks)
 
     def connection_error(self, *, sent: bool) -> ConnectionError:
-        """Return the error for an early end: `Unread` if the request was not `sent`, or `NoAnswer`."""
+        """Return the error for an early end: `NoAnswer` if anything came or all was `sent`, or `Unread`."""
         if self._head or sent:
             return NoAnswer("the connection ended before the answer did")
         return Unread("the connection ended before the request was read")
@@ -180,7 +180,7 @@ def send_request(
     """Send a request and return its response as soon as the headers have arrived.
 
     Raises `Unread` if the request can be sent again, and `NoAnswer`. `reset_is_unread` says that a
-    reset proves that it was not read whole, as on this machine.
+    reset connection proves an unread request, as it does on this machine.
     """
     sent = False
     try:

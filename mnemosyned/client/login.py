@@ -25,7 +25,7 @@ DAY_S = 86_400.0
 
 
 def check_writable() -> None:
-    """Raise `OSError` if the files of a login could not be written: a code is spent only once."""
+    """Raise `OSError` if a login's files cannot be written; call this before a code is spent."""
     with _lock_connection():
         probe = Path(socket_path.connection_path()).with_name(".connection.probe")
         with replacing_file(probe) as file:
@@ -34,7 +34,7 @@ def check_writable() -> None:
 
 
 def ask_for_token(remote: RemoteDaemon, request: Login | Renew) -> Enrolment:
-    """Return the token that a server issues. Raises the server's error."""
+    """Return the token that a server issues; remove login and owner from `remote` before. Raises errors."""
     remote.saved = remote.owner = None  # else it would be renewed before
     address = remote.load_authorities()
     with Connection.to(address, timeout_s=TIMEOUT_S) as client:
@@ -49,11 +49,11 @@ def save_login(
     token_file: str | None = None,
     folders: Mapping[str, str] | None = None,
 ) -> socket_path.SavedConnection:
-    """Write the files of a login, and return what they say.
+    """Write the files of a login, delete tokens of earlier ones, and return the saved connection.
 
-    The token is one that was `issued`, or stays in `token_file`, which is then not renewed. `folders`
-    says which memory a folder uses; None keeps an earlier choice. Raises `OSError`, and `ValueError`
-    for an unusable token file.
+    The token is `issued`, or stays in `token_file` and is not renewed. `folders` says which memory a
+    folder uses; None keeps an earlier choice. Raises `OSError`, and `ValueError` for an unusable
+    token file.
     """
     with _lock_connection():
         path = Path(socket_path.connection_path())
@@ -74,7 +74,7 @@ def save_login(
 
 
 def choose_memory(memory: str, folders: list[str]) -> socket_path.SavedConnection:
-    """Save the memory of folders and all below them: `SERVER`, `LOCAL` or a group.
+    """Save the `memory` of folders and all below: `SERVER`, `LOCAL` or a group; return the connection.
 
     Raises `ValueError` without a login, and `OSError`.
     """
@@ -87,9 +87,9 @@ def choose_memory(memory: str, folders: list[str]) -> socket_path.SavedConnectio
 
 
 def renew_token() -> socket_path.SavedConnection | None:
-    """Replace the token of the login with a successor if that is due; return the login's new state.
+    """Replace the login's token if renewal is due; return the login's connection, None if unknown.
 
-    One of several processes renews, the others go on. Errors are not raised; it is tried again later.
+    While another process renews, return None at once. Raise no errors; a later call tries again.
     """
     with contextlib.suppress(OSError, ValueError), _lock_connection(waits=False):
         saved = socket_path.saved_connection()
@@ -111,7 +111,7 @@ def renew_token() -> socket_path.SavedConnection | None:
 def remove_login() -> socket_path.SavedConnection | None:
     """End the login and delete its token; return the connection, or None if none could be read.
 
-    The file is renamed, as another login keeps its folders. Raises `OSError`.
+    Rename the login's file, as the next login keeps its folders. Raises `OSError`.
     """
     with _lock_connection():
         path = Path(socket_path.connection_path())
@@ -126,12 +126,12 @@ def remove_login() -> socket_path.SavedConnection | None:
 
 
 def _former_path() -> Path:
-    """Return the path of the file that a logout leaves."""
+    """Return the path of the file to which a logout renames the login's."""
     return Path(socket_path.connection_path()).with_name("connection.former.json")
 
 
 def _read_folders() -> dict[str, str]:
-    """Return the memory by folder of the last login, or `LOCAL` if that cannot be read."""
+    """Return the memory by folder of the last login; `SERVER` without one, `LOCAL` if unreadable."""
     for file in (Path(socket_path.connection_path()), _former_path()):
         try:
             return dict(json.loads(file.read_bytes())["folders"])
@@ -152,7 +152,7 @@ def _delete_tokens(path: Path, *, but: str = "") -> None:
 def _write_connection(
     fields: Mapping[str, object], issued: Enrolment | None = None
 ) -> socket_path.SavedConnection:
-    """Write the file of the connection, which it returns, and of an issued token.
+    """Write the files of the connection and of an issued token; return the connection.
 
     A token that expires is to be renewed after half of its life. Raises `OSError`.
     """

@@ -132,7 +132,7 @@ class RemoteDaemon(Address):
         return self
 
     def connect(self, timeout_s: float) -> socket.socket:
-        """Return a new connection, its certificate checked. Raises `OSError`, such as `RemoteFault`."""
+        """Renew the token if due; return a new connection, with TLS for https://. Raises `OSError`."""
         self.renew_if_due()
         if not self.tls:
             return super().connect(timeout_s)
@@ -187,7 +187,7 @@ def remote_daemon(
 
 
 def remote_of(saved: SavedConnection, *, owner: str | None = None) -> RemoteDaemon:
-    """Return the daemon of a login, for `owner`, the environment's, or the directory's group.
+    """Return a login's daemon for the memory of `owner`, else the environment's or folder's group.
 
     Raises `ValueError` if the token file cannot be used.
     """
@@ -204,7 +204,7 @@ def remote_of(saved: SavedConnection, *, owner: str | None = None) -> RemoteDaem
 
 
 def _parse_url(url: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of a URL, None for that of https. Raises `ValueError`."""
+    """Return scheme, host and port of a URL; the port of https may be None. Raises `ValueError`."""
     if "@" in url:  # not quoted: it may have a password
         raise ValueError(
             f"the URL of a daemon has no user in it: write {_FORMS}; the token goes by itself"

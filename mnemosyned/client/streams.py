@@ -104,8 +104,8 @@ class Transfers:
     def restore(self, lines: bytes, import_id: str | None = None) -> RestoreReport:
         """Send lines of an export to be stored, and return the daemon's report.
 
-        `import_id` is for `undo`. They are sent again while their owner's limits ask for a pause, for up
-        to an hour. Raises the daemon's error.
+        `import_id` names the import for `undo`. If a limit of the owner refuses the lines, send them
+        again after a pause, for up to an hour. Raises the daemon's error.
         """
         ends = time.monotonic() + LONG_TIMEOUT_S
         while True:  # ends with the time limit

@@ -80,7 +80,7 @@ class TlsSocket(ssl.SSLSocket):
 
 
 def tls_context(ca: str | None) -> ssl.SSLContext:
-    """Return a context that checks certificate and name by the authority in the PEM file `ca`.
+    """Return a context that checks certificates and names, by the authority in the PEM file `ca`.
 
     None trusts the authorities known to this machine. Raises `ValueError` for an unusable file.
     """
@@ -111,7 +111,7 @@ def tls_context(ca: str | None) -> ssl.SSLContext:
 def connect(
     remote: RemoteDaemon, context: ssl.SSLContext, timeout_s: float
 ) -> socket.socket:
-    """Return a TLS connection, after `timeout_s` for each step at most. Raises `RemoteFault`."""
+    """Return a TLS connection; each step takes at most `timeout_s` seconds. Raises `RemoteFault`."""
     try:
         addresses = socket.getaddrinfo(
             remote.host, remote.port, type=socket.SOCK_STREAM

@@ -85,10 +85,7 @@ class ChangeService:
         )
 
     def change_pins(self, request: verbs.Pin | verbs.Unpin) -> verbs.Pinned:
-        """Pin or unpin the selected working memories; with `dry_run`, preview the selection.
-
-        Raises `InvalidRequest` for the id of a summary or an archived memory.
-        """
+        """Pin or unpin working memories; with `dry_run`, only preview. Raises `InvalidRequest` for others."""
         pinned = isinstance(request, verbs.Pin)
         ids = names(request.id)
         for id in ids:

@@ -122,7 +122,7 @@ class EventBus:
                     subscription.drop()
 
     def drop_readers(self) -> None:
-        """End all subscriptions, as events were lost."""
+        """End all subscriptions and drop the kept events, because events were lost."""
         with self._lock:
             for subscription in self._subscriptions:
                 subscription.drop()

@@ -268,7 +268,7 @@ class ListService:
             listing.DayTotals(begins.date(), *totals, begins.hour if hours else None)
             for begins, totals in counts
         ]
-        return self._with_figures(listing.DayList(days, request.by))
+        return self.with_figures(listing.DayList(days, request.by))
 
     # ---------------------------------------------------------- daily figures
 
@@ -300,7 +300,7 @@ class ListService:
                 self._unsaved.update(unsaved)
             log.warning("figures_not_saved", code=error.code)
 
-    def _with_figures(self, totals: listing.DayList) -> listing.DayList:
+    def with_figures(self, totals: listing.DayList) -> listing.DayList:
         """Return ascending days with figures on recalls and size on disk; hours and months unchanged."""
         if totals.by != "day":
             return totals

@@ -207,9 +207,7 @@ class UndoService:
             if not memory.episode and memory.pinned is not was_pinned
         ]
         if not request.dry_run:
-            _run_chunks(
-                ids, lambda chunk: self.store.changes.pin(chunk, pinned=was_pinned)
-            )
+            _run_chunks(ids, partial(self.store.changes.pin, pinned=was_pinned))
         return len(ids), {ARCHIVED_SINCE: archived}, ""
 
     def _undo_forget(self, action: UndoableAction, request: Undo) -> Outcome:
@@ -298,7 +296,10 @@ class UndoService:
     def _put_back(
         self, entries: Sequence[LogEntry], *, dry_run: bool, held_until: datetime
     ) -> dict[str, UndoneEpisode]:
-        """Move originals back to working memory, held until a time, or only preview; return by episode."""
+        """Move originals back to working memory, held until a time; return outcomes by episode.
+
+        With `dry_run`, only preview the outcomes.
+        """
         ids = [entry.episode for entry in entries if entry.episode]
         if dry_run:
             preview = self.store.undo.preview(ids)

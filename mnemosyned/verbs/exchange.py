@@ -95,7 +95,7 @@ _line_kind = msgspec.json.Decoder(LineKind)
 
 
 def parse_line_kind(line: bytes) -> LineKind:
-    """Return the kind of an export's line, with its ids, without the rest. Raises `MalformedJson`."""
+    """Return only the kind and ids of the record in an export's line. Raises `MalformedJson`."""
     try:
         return _line_kind.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

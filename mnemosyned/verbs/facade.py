@@ -139,7 +139,7 @@ def _make_request(
     args: tuple[object, ...],
     kwargs: dict[str, object],
 ) -> Request[R]:
-    """Return a verb's request from the arguments of its method, which a `TypeError` names."""
+    """Return a verb's request from the arguments of its method. Raises `TypeError`, naming the verb."""
     try:
         return request(*args, **kwargs)
     except TypeError as error:

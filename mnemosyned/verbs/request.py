@@ -54,10 +54,10 @@ _KIND = re.compile(r"Expected `([^`]*)`(?:, got `(\w+)`)?\Z")
 
 
 def rephrase(problem: str, *, choices: Sequence[str] = (), form: str = "") -> str:
-    """Return an error of msgspec as a phrase to follow the name of a field.
+    """Return an error of msgspec as a phrase to follow a field's name: "must be at most 100".
 
-    An example is "must be at most 100". `choices` are the allowed words, `form` an example of the
-    allowed form. An unknown message is quoted.
+    `choices` are the allowed words, `form` is an example of the allowed form. An unknown message is
+    quoted.
     """
     problem, _, _ = problem.partition(" - at `")  # a place in a list
     for part, words in _SAID.items():
@@ -201,7 +201,7 @@ class ById(Request[R], frozen=True):
 
 
 def names(given: str | list[str] | None) -> tuple[str, ...]:
-    """Return the names given as a tuple: one for a text, several for a list, none for None."""
+    """Return the given names as a tuple: a text is one name, and None is no name."""
     if given is None:
         return ()
     return (given,) if isinstance(given, str) else tuple(given)
@@ -212,7 +212,7 @@ def instant(given: Instant) -> datetime: ...
 @overload
 def instant(given: Instant | None) -> datetime | None: ...
 def instant(given: Instant | None) -> datetime | None:
-    """Return a time of a validated request, which has no other type then, typed as `datetime`."""
+    """Return a validated request's time unchanged, for type checkers as the `datetime` that it is."""
     return cast("datetime | None", given)
 
 
@@ -258,9 +258,9 @@ def result_type(verb: type[Request[R]]) -> type[R]:
 def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
     """Return the JSON decoder of a request or result type, built once, under a lock.
 
-    msgspec builds its description of a type, and of the types inside, in Python code, where threads
-    switch: a second thread that decodes in the meantime would read half of a description and crash the
-    process. The description stays with the type, also for `convert`.
+    msgspec describes a type, and the types inside, in Python code, where threads switch: a second
+    thread that decodes at that time would read half a description and crash the process. `convert`
+    uses the same description.
     """
     if kind not in _DECODERS:
         with _BUILDING:
@@ -426,7 +426,7 @@ def _not_finite(value: object) -> float | None:
 
 
 def _requests_within(request: Request[Any]) -> list[tuple[str, Request[Any]]]:
-    """Return a request and those in its lists, each with the prefix of its fields in errors."""
+    """Return a request and the requests in its lists, each after its fields' prefix in errors."""
     found = [("", request)]
     for name in request.nested:
         members = getattr(request, name)
@@ -493,7 +493,7 @@ def union_members(kind: object) -> tuple[object, ...]:
 
 
 def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
-    """Tell whether a JSON value nests lists and objects more than `DEPTH_MAX` levels deep."""
+    """Return whether a JSON value nests lists and objects more than `DEPTH_MAX` levels deep."""
     level: list[dict[str, Any] | list[Any]] = [value]
     for _ in range(DEPTH_MAX):
         members = chain.from_iterable(

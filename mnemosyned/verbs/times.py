@@ -65,7 +65,7 @@ def read_period(
 ) -> TimeSpan:
     """Return the day, week or month in which a time in words, such as "last May", begins.
 
-    Its ends are in UTC, and the later one is not in it; `unit` says which of the three. Raises
+    `unit` chooses day, week or month. Both ends are in UTC, and the later end is excluded. Raises
     `InvalidTime`, which names `field`.
     """
     return _require_time(period_around, text, unit, now or local_now(), field=field)
@@ -77,8 +77,8 @@ def read_given(
     """Return the instant that a caller gave as a time, duration or text, read at `now`.
 
     A time without a zone is in the zone of `now`. The name of the field says which end of a day is
-    meant, and whether a duration is in the past or the future. A date without a year, or a weekday,
-    that is over before `since` is the next one after it. Raises `InvalidTime`.
+    meant, and whether a duration is in the past or the future. An end given as a weekday or a date
+    without a year is read as the first after `since`. Raises `InvalidTime`.
     """
     name = field.rpartition(".")[2]
     try:
@@ -110,7 +110,7 @@ _Zoned = Annotated[datetime, msgspec.Meta(tz=True)]
 def _require_time(
     read: Callable[..., T | None], text: str, *where: object, field: str, **how: object
 ) -> T:
-    """Return what the parser `read` makes of a text, or raise `InvalidTime` if that is None.
+    """Return the time that the parser `read` finds in a text. Raises `InvalidTime` if there is none.
 
     `where` and `how` are further arguments of `read`. The error has examples for `field`; it is
     also raised if a date may mean several days.
@@ -147,8 +147,8 @@ def read_request_times(
 ) -> G:
     """Return a request, or a mapping of its fields, with times in words turned into `datetime`.
 
-    `kind` is the type of the request. A value that cannot be a time stays as it is, to be refused
-    later, and so does what is no request. `place` is the prefix of its fields in errors. Raises
+    `kind` is the type of the request. Values that cannot be times stay, to be refused later; a
+    `given` that is neither is returned unchanged. `place` is the prefix of fields in errors. Raises
     `InvalidTime`.
     """
     now = now or local_now()

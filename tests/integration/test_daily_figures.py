@@ -39,7 +39,7 @@ def figures(store: SqliteStore, clock: FakeClock, disk: Disk) -> ListService:
 
 def last_days(lab: Lab, figures: ListService) -> list[DayTotals]:
     """The last three days, as `days` gives them, with these figures."""
-    return figures.complete(lab.days()).days[-3:]
+    return figures.with_figures(lab.days()).days[-3:]
 
 
 def test_a_recall_counts_on_its_day_with_the_time_it_took(lab: Lab) -> None:
@@ -97,7 +97,7 @@ def test_a_day_without_news_has_the_size_of_the_day_before(
     assert [day.bytes_on_disk for day in days] == [5_000_000, 5_000_000, 7_000_000]
     assert [day.recalls for day in days] == [1, 0, 0]
     later = lab.clock.now() + timedelta(days=2, hours=1)
-    coming = figures.complete(lab.days(since=lab.clock.now(), until=later)).days
+    coming = figures.with_figures(lab.days(since=lab.clock.now(), until=later)).days
     # It is tomorrow already in a zone ahead of this one.
     assert [day.bytes_on_disk for day in coming] == [7_000_000, 7_000_000, 0]
     assert [day.recalls for day in coming] == [0, 0, 0]

@@ -246,7 +246,7 @@ def _print_report(report: ImportReport) -> None:
 
 
 def _print_problems(report: ImportReport) -> None:
-    """Print why records of an import are bad, on standard error, and how many more are."""
+    """Print on standard error why records of an import are bad, and the number of unlisted ones."""
     for problem in report.problems:
         terminal.say(escape_line(problem), err=True)
     hidden = report.bad - len(report.problems)

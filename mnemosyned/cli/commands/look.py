@@ -274,10 +274,7 @@ class PeriodReader:
     def read_summaries(
         self, unit: Unit, first: date, last: date
     ) -> dict[date, Episode]:
-        """Return summaries of periods that begin from `first` to `last`, by first day (UTC).
-
-        Return none if memories are filtered.
-        """
+        """Return by first day (UTC) the summaries of periods from `first` to `last`; none if filtered."""
         if self._narrowed:
             return {}
         request = ListMemories(

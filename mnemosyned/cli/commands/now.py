@@ -282,7 +282,7 @@ def tail(
                 for memory in reversed(newest):
                     printer.print_memory(memory)
             shown = {memory.id for memory in newest}
-            for event in _read_on(client, events) if follow else ():
+            for event in _follow_events(client, events) if follow else ():
                 if terminal.is_reader_gone():
                     break
                 is_shown = (  # all that it says is that these were remembered
@@ -305,8 +305,8 @@ def tail(
 tail.params[2:2] = make_parameters(ListMemories, ("session", "source"))
 
 
-def _read_on(client: Connection, events: Iterator[Event]) -> Iterator[Event]:
-    """Yield the daemon's events without end, connecting again after each loss."""
+def _follow_events(client: Connection, events: Iterator[Event]) -> Iterator[Event]:
+    """Yield the given events, then the daemon's later ones without end; connect again after a loss."""
     last: int | None = None
     while True:  # until Ctrl-C
         with suppress(DaemonUnreachable):

@@ -203,7 +203,7 @@ class Feed:
         self._running_since: float | None = None
 
     def read(self) -> Snapshot:
-        """Read the daemon's state and figures, and return the state. Raises `MnemosynedError`."""
+        """Return the daemon's state, and add its figures to `minute`. Raises `MnemosynedError`."""
         stats = self._connection.call(Status())
         try:
             page = self._connection.page("/metrics")

@@ -187,7 +187,7 @@ class ConversationReplay:
     def _call_hook(
         self, message: Remember, event: str, payload: Mapping[str, object]
     ) -> None:
-        """Call a hook as the message's tool does, and count the texts that it gives."""
+        """Call a hook as the message's tool would, and count the texts returned in the report."""
         ledger, report = self._memory.store.injections, self._report
         named, _, conversation = message.session.partition(":")
         client = named if named in CLIENTS else "agent"

@@ -186,7 +186,7 @@ def restore_db(
 
 
 def restore_text(restored: RestoredDatabase) -> str:
-    """Return the result of a restore: counts, what is back, and how to take it back."""
+    """Return a restore's result as text: counts, forgotten memories, and the command to revert it."""
     copy = restored.copy
     held = f"{terminal.count_of(copy.memories, 'memory')}, {terminal.count_of(copy.episodes, 'summary')}"
     lines = [f"restored {restored.database}: {held}; verified"]

@@ -154,7 +154,7 @@ def start_detached(
             start_new_session=True,
             cwd="/",
         )
-        if _is_ready(inbox, process):
+        if _wait_until_ready(inbox, process):
             if process.stdout:
                 process.stdout.close()
             say(f"started, as process {process.pid}; its log: {log}", err=True)
@@ -227,8 +227,8 @@ def find_program() -> str:
     return path
 
 
-def _is_ready(inbox: socket.socket, process: subprocess.Popen[bytes]) -> bool:
-    """Wait up to `READY_S` until a started daemon is ready, printing its status; False if not."""
+def _wait_until_ready(inbox: socket.socket, process: subprocess.Popen[bytes]) -> bool:
+    """Print a started daemon's status until it is ready; return False if it ends, or after `READY_S`."""
     deadline, printed = time.monotonic() + READY_S, ""
     while time.monotonic() < deadline:
         with suppress(TimeoutError):

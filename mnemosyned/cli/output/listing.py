@@ -57,8 +57,8 @@ def memory_rows(
 ) -> Iterator[str]:
     """Yield a numbered line for each memory, with headings where session or source change.
 
-    If they change often, each line begins with them. `first` is the first number, and `ended` has the
-    times at which statements of memories ended, by id. `with_days` adds titles of days.
+    If these change often, each line begins with both. `first` is the first number, and `ended` has
+    by memory id the time at which a statement ended. `with_days` adds titles of days.
     """
     day: date | None = None
     origin = ""

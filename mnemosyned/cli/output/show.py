@@ -166,7 +166,7 @@ def escape_strings(value: R) -> R:
 
 
 def _escape_value(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any part of a result
-    """Escape all strings in a value of the field `name`; deeper than `DEPTH_MAX` it is JSON."""
+    """Return a value of the field `name` with strings escaped; below `DEPTH_MAX` levels as JSON."""
     if isinstance(value, str):
         escape = escape_invisible if name in TEXTS else escape_line
         return value if isinstance(value, Enum) else escape(value)

@@ -180,7 +180,7 @@ def columns_of(stream: TextIO) -> int:
 
 
 def fold_lines(text: str, columns: int) -> str:
-    """Wrap lines longer than `columns` cells at blanks, keeping indentation and style."""
+    """Return a text with lines longer than `columns` cells wrapped; indentation and style stay."""
     lines: list[str] = []
     for line in text.split("\n"):
         before, inner, after = _split_style(line)  # repeated on each part
@@ -201,7 +201,7 @@ def prose_width() -> int:
 
 
 def key_lines(rows: Iterable[tuple[str, str]]) -> str:
-    """Return a line `key value` for each pair with a value, long values in a column."""
+    """Return a line `key value` for each pair with a value, long values wrapped in a column."""
     return "\n".join(
         hanging_text(click.style(f"{key:<12}", dim=True), value, 12)
         for key, value in rows
@@ -210,7 +210,7 @@ def key_lines(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def hanging_text(head: str, text: str, indent: int) -> str:
-    """Return `head` and `text`, wrapped within the terminal and indented by `indent` cells."""
+    """Return `head` and `text`, wrapped to the terminal; further lines are indented by `indent` cells."""
     room = max(width() - indent, CELLS_MIN)
     before, inner, after = _split_style(text)
     is_one_word = inner.isascii() and " " not in inner.strip()  # a path stays whole
@@ -271,13 +271,13 @@ def count_of(number: int, noun: str) -> str:
 
 
 def cut_text(text: str, room: int) -> str:
-    """Truncate a text to `room` cells on one line, keeping a style around the whole text."""
+    """Return a text on one line, truncated to `room` cells; a style around the whole text stays."""
     before, inner, after = _split_style(text)
     return f"{before}{cut_line(' '.join(inner.split()), room)}{after}"
 
 
 def cut_line(line: str, room: int) -> str:
-    """Truncate a line to `room` cells, with an ellipsis at the end; blanks in it stay."""
+    """Return a line truncated to `room` cells, with an ellipsis at the end; blanks in it stay."""
     if len(line) * 2 <= room or display.cell_count(line) <= room:
         return line
     sign = ellipsis()
@@ -299,7 +299,7 @@ def wrap_lines(text: str) -> str:
 
 
 def wrap_prose(text: str) -> str:
-    """Wrap lines longer than the terminal's width at words; indented lines, such as code, stay."""
+    """Return a text with lines wrapped to the terminal's width; indented lines, such as code, stay."""
     room = width()
     lines: list[str] = []
     for line in text.splitlines():
@@ -309,7 +309,7 @@ def wrap_prose(text: str) -> str:
 
 
 def indent_lines(text: str) -> str:
-    """Indent each line of a text by three blanks."""
+    """Return a text with each line indented by three blanks."""
     return "\n".join(f"{INDENT}{line}" for line in text.splitlines() or [""])
 
 

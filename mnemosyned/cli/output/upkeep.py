@@ -75,7 +75,7 @@ def _cycle_text(report: CycleReport) -> str:
 
 
 def _groups_table(report: CycleReport) -> str:
-    """Return a table of a cycle's groups, combined if there are many."""
+    """Return a table of a cycle's groups; if there are many, with a row for each session and status."""
     many = len(report.groups) > GROUPS_SHOWN_MAX
     together: dict[object, list[GroupReport]] = {}
     for number, group in enumerate(report.groups):
