@@ -34,7 +34,7 @@ def check_writable() -> None:
 
 
 def ask_for_token(remote: RemoteDaemon, request: Login | Renew) -> Enrolment:
-    """Return the token that a server issues; remove login and owner from `remote` before. Raises errors."""
+    """Remove login and owner from `remote`, and return a new token. Raises the server's error."""
     remote.saved = remote.owner = None  # else it would be renewed before
     address = remote.load_authorities()
     with Connection.to(address, timeout_s=TIMEOUT_S) as client:

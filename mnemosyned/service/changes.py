@@ -85,7 +85,7 @@ class ChangeService:
         )
 
     def change_pins(self, request: verbs.Pin | verbs.Unpin) -> verbs.Pinned:
-        """Pin or unpin working memories; with `dry_run`, only preview. Raises `InvalidRequest` for others."""
+        """Pin or unpin the selected working memories; with `dry_run`, only preview. Raises `InvalidRequest`."""
         pinned = isinstance(request, verbs.Pin)
         ids = names(request.id)
         for id in ids:

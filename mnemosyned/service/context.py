@@ -605,9 +605,9 @@ def _quotable_lines(
 ) -> Iterator[tuple[str | None, str, str, Quoted]]:
     """Yield (owner, memory id, words, quote) for each recalled text once, best first.
 
-    A quote has notes on ended statements; its words have none, as a forget of other memories
-    deletes these. Texts in `seen` are left out, and each yielded text is added there. `known` has
-    by memory id the learnings to leave out of its text.
+    A quote has notes on ended statements; the words have none, as notes are forgotten with other
+    memories. Texts in `seen` are left out, and each yielded text is added there. `known` has by
+    memory id the learnings to leave out.
     """
     asked = parse_terms(question)
     for hit in hits:

@@ -128,7 +128,7 @@ class EndingFinder:
             log_failure("endings_not_found", error)
 
     def find_before_sleep(self) -> None:
-        """Find endings before a sleep for `SLEEP_S` seconds; with a background in `SLEEP_MAX` memories."""
+        """Find endings before a sleep in `SLEEP_MAX` memories, or without a background for `SLEEP_S` s."""
         self.find(limit=SLEEP_MAX if self.in_background else None, seconds=SLEEP_S)
 
     def find_in_background(self) -> None:
@@ -502,8 +502,8 @@ def _is_in_scope(
 ) -> bool:
     """Return whether a memory's statement may end one of an older memory, the `match`.
 
-    Statements in the first person end statements of the same speaker; a person's do so in any project.
-    Others end statements of the same project or, without a project, of the same session or source.
+    Statements in the first person end only statements of the same speaker; for a person, in any
+    project. Others end statements of the same project or, without one, the same session or source.
     `projects` gives the project of each session.
     """
     if "i" in statement.signs:

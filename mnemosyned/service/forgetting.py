@@ -540,7 +540,7 @@ class RetentionService:
         return self._forget_selected(selected, kept, grace, action=action)
 
     def forget_import(self, ids: Sequence[str], import_id: str) -> verbs.Forgotten:
-        """Delete an import's memories that were not changed since; another import can bring them again."""
+        """Forget an import's memories that were not changed since; another import can bring them again."""
         grace = self._begin_grace()
         selected = SelectedMemories(ids=ids)
         forgotten = self._forget_selected(selected, (), grace, import_id=import_id)
@@ -560,7 +560,8 @@ class RetentionService:
     ) -> verbs.Forgotten:
         """Forget the selected memories; delete recoverable ones with keys `kept` for good; return counts.
 
-        With `import_id`, keep memories changed since that import. Then rewrite summaries, and purge.
+        With `import_id`, keep memories changed since the import. Then rewrite summaries, and purge text
+        that cannot be restored.
         """
         began = time.monotonic()
         removal = Removal(working=self._finish(kept))

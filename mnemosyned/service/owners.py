@@ -148,7 +148,7 @@ class OwnerLimiter:
             )
 
     def end_stream(self, owner: int) -> None:
-        """Count a stream that `begin_stream` counted as ended."""
+        """Subtract an ended stream, which `begin_stream` counted."""
         with self._changing:
             self._streams[owner] -= 1
             self._streams += Counter()  # without those that have none

@@ -58,7 +58,7 @@ Outcome = tuple[int, Left, str]
 
 
 def import_action(import_id: str | None, now: datetime) -> Action | None:
-    """Return a new action for the import with an id; None without one. Raises `InvalidRequest`."""
+    """Return a new action for an import id, or None for None. Raises `InvalidRequest` for `LAST_ACTION`."""
     if import_id == LAST_ACTION:
         raise InvalidRequest(
             f"{import_id} means the last action; give the import another id",
@@ -169,7 +169,7 @@ class UndoService:
         return sorted(actions, key=attrgetter("at"), reverse=True)[:ACTIONS_LISTED_MAX]
 
     def _describe(self, action: UndoableAction) -> UndoableAction:
-        """Return an action with the end of its undo, and a sample text; a forget has a count instead."""
+        """Return an action with the time until which undo works, and a sample text or a forget's count."""
         if action.kind is ActionKind.FORGET:
             keys = self.store.deletion.recoverable_keys([action.id])
             until = self.store.deletion.recoverable_until(action.id)
@@ -181,7 +181,7 @@ class UndoService:
         return replace(action, until=shift(action.at, ACTIONS_KEPT), sample=sample)
 
     def _undo_tags(self, action: UndoableAction, request: Undo) -> Outcome:
-        """Remove the tags that an action added, or add removed ones; with `dry_run`, only count."""
+        """Remove the tags that an action added, or add back those removed; with `dry_run`, only count."""
         steps = self.store.undo.steps(action.id)
         removes = action.kind is ActionKind.TAG
         memories = self._read_memories(steps)
@@ -196,7 +196,7 @@ class UndoService:
         return len(changed), {}, ""
 
     def _undo_pins(self, action: UndoableAction, request: Undo) -> Outcome:
-        """Unpin the memories that an action pinned, or pin unpinned ones; with `dry_run`, only count."""
+        """Unpin the memories that an action pinned, or pin those unpinned; with `dry_run`, only count."""
         steps = self.store.undo.steps(action.id)
         was_pinned = action.kind is ActionKind.UNPIN
         memories = self._read_memories(steps)

@@ -77,8 +77,8 @@ def read_given(
     """Return the instant that a caller gave as a time, duration or text, read at `now`.
 
     A time without a zone is in the zone of `now`. The name of the field says which end of a day is
-    meant, and whether a duration is in the past or the future. An end given as a weekday or a date
-    without a year is read as the first after `since`. Raises `InvalidTime`.
+    meant, and whether a duration is in the past or the future. A weekday or a date without a year
+    that ends a span, and is over before `since`, is read as the next one. Raises `InvalidTime`.
     """
     name = field.rpartition(".")[2]
     try:

@@ -246,7 +246,7 @@ class DaysOfExport:
     def write_files(self, folder: Path, *, force: bool) -> int:
         """Write a Markdown file for each day to a folder; return the number of files.
 
-        Raises `InvalidRequest` before anything is written if one exists, unless `force`.
+        Raises `InvalidRequest` before anything is written if a file exists, unless `force`.
         """
         if folder.exists() and not folder.is_dir():
             raise InvalidRequest(f"{folder} is not a folder", field="file")

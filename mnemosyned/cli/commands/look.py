@@ -298,7 +298,7 @@ class PeriodReader:
     ) -> PeriodPart:
         """Return a day with its first `limit` memories, the oldest first.
 
-        It begins and ends at midnight in the two `zones`, each UTC or None for local time.
+        The day begins and ends at midnight in the two `zones`, each UTC or None for local time.
         """
         since, until = (
             in_zone(datetime.combine(midnight, time(), zone), zone)

@@ -320,7 +320,7 @@ def _follow_events(client: Connection, events: Iterator[Event]) -> Iterator[Even
 
 
 def _wait_for_daemon(client: Connection) -> bool:
-    """Wait until the daemon answers; return False if it does at once, else print messages."""
+    """Wait until the daemon answers; return whether it was gone, which is printed."""
     lost = False
     while True:  # until Ctrl-C
         with suppress(DaemonUnreachable):

@@ -74,7 +74,7 @@ def examine(installation: Installation, *, slow: bool = True) -> list[Finding]:
 
 
 def present_installation(*, deep: bool = False) -> Installation:
-    """Return this user's installation to check, even if the settings are broken."""
+    """Return this user's installation, even with broken settings; `deep` lets checks take long."""
     file = config_file() or default_config_file()
     config, config_problem = Config(), ""
     try:

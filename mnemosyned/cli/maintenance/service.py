@@ -509,7 +509,7 @@ def _report_running(config: Config) -> bool:
 def stop_daemon(
     config: Config, *, database: Path | None = None
 ) -> StoppedDaemon | None:
-    """Stop the running daemon and wait for its end; return how to start it again, or None.
+    """Stop the running daemon and wait for its end; return how to start it again, None if none runs.
 
     `database` selects the process that has this file open. Raises `DatabaseInUse` for a program
     that is no daemon, `DaemonUnreachable` if it does not end in time.
