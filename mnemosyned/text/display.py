@@ -51,12 +51,12 @@ def escape_invisible(text: str) -> str:
 
 
 def escape_line(text: str) -> str:
-    r"""Return the text with line feeds and tabs, too, as escapes such as `\n`."""
+    r"""Return the text with invisible characters, line feeds and tabs as escapes such as `\n`."""
     return escape_invisible(text).translate(_LINE_FEEDS)
 
 
 def escape_invisible_json(text: str) -> str:
-    r"""Return JSON text with invisible characters as `\u` escapes, which keep its values."""
+    r"""Return JSON text with invisible characters as `\u` escapes, so that its values stay the same."""
     if text.isascii() and "\x7f" not in text:
         return text
     return _IN_JSON.sub(_json_escape, text)
@@ -98,7 +98,7 @@ def cell_count(text: str) -> int:
 
 
 def _cell_widths(text: str) -> Iterator[int]:
-    """Yield the terminal cells, 0 to 2, of each character; a joined emoji has all cells at the first."""
+    """Yield the terminal cells, 0 to 2, of each character; a joined emoji has only those of its first."""
     before = ""
     for character in text:
         if character.isascii():
@@ -134,8 +134,7 @@ def chars_that_fit(text: str, cells: int) -> int:
 def wrap_cells(text: str, first: int, further: int) -> list[str]:
     """Return the lines of a paragraph: the first up to `first` cells wide, others `further`.
 
-    Lines break at spaces. A word longer than a line, and a run of East Asian characters, is broken
-    where the line ends.
+    Lines break at spaces. Words longer than a line and East Asian text are broken where the line ends.
     """
     lines: list[str] = []
     line, room = "", first
@@ -157,9 +156,9 @@ def wrap_cells(text: str, first: int, further: int) -> list[str]:
 
 
 def _count_chars_for_line(word: str, space: int, whole_line: int) -> int:
-    """Return the number of characters of a word to put on a line with `space` cells left.
+    """Return how many characters of a word to put on a line with `space` cells left.
 
-    `whole_line` is the width of an empty line in cells. 0 means that the word begins the next line.
+    0 means to begin the word on the next line. `whole_line` is the width of an empty line in cells.
     """
     if space < 0:  # not even the blank before it fits
         return 0
@@ -183,8 +182,8 @@ def find_matching_words(
 ) -> Iterator[tuple[int, int]]:
     """Yield the start and the end of each word of a text that matches a query, for highlighting.
 
-    `matching` are the words of the query; a word of the text matches if it begins with one of them,
-    up to a common ending.
+    `matching` are the words of the query. A word of the text matches if it is one of them, or one with
+    a common ending.
     """
     if matching:
         pattern = _words_pattern(map(_plain_lower, matching))
@@ -195,9 +194,8 @@ def find_matching_words(
 def _words_pattern(words: Iterable[str]) -> str:
     """Return a regular expression that matches one of some words with common English endings.
 
-    A short word of a script without spaces matches anywhere in a text; a word with digits or signs
-    has no endings. A class of letters takes milliseconds to compile, and so is not repeated for
-    each word.
+    A short word of a script without spaces matches anywhere in a text. A word with digits or signs
+    has no endings. The pattern names each class of letters once, as compiling one takes milliseconds.
     """
     anywhere, of_ending = list[str](), defaultdict[str, list[str]](list)
     for word in words:

@@ -73,7 +73,7 @@ def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
 
 @cache
 def _kind_of_group(group: str) -> DetailKind:
-    """Return the kind of a group of the pattern; several groups are of one kind."""
+    """Return the kind of exact value that a named group of the pattern matches."""
     return DetailKind.IDENTIFIER if group == "flag" else DetailKind(group.strip("_"))
 
 

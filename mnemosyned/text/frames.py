@@ -52,9 +52,8 @@ _ALIKE = str.maketrans("‐‒–—―−∕⁄⧸∣", "------///|")
 def neutralize(text: str) -> str:
     """Return the text with `‹` for `<` in prompt tags such as `<system>` and in chat marks.
 
-    A model then sees no opening or closing of a frame or of a turn of a conversation. Other
-    brackets stay, so that code is readable; invisible characters are removed, and every kind of
-    line break becomes a line feed.
+    The text then can neither begin nor end a frame or a turn of a conversation. Other brackets stay,
+    so that code is readable. Invisible characters are removed, and all line breaks become line feeds.
     """
     return neutralize_tags(strip_invisible(text).strip())
 
@@ -80,8 +79,7 @@ def format_origin(*parts: str) -> str:
 def neutralize_tags(text: str) -> str:
     """Return the text with `‹` for `<` in prompt tags and chat marks, at the same length.
 
-    The text has no invisible characters. A second call changes nothing: no bracket is removed, so
-    none comes to join others.
+    The text must have no invisible characters. A second call changes nothing.
     """
     if not _BRACKET.search(text):
         return text

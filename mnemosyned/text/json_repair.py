@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 def decode_cut_texts(decode: Callable[[bytes], T], data: bytes) -> T:
-    """Decode JSON, and repair it first if `decode` refuses it. Raises what `decode` does.
+    """Return decoded JSON, repaired if `decode` refuses it. Raises the errors of `decode`.
 
-    A JavaScript program that cuts a text inside an emoji writes half of a surrogate pair, which is
-    valid in JSON and refused by strict decoders.
+    A JavaScript program that cuts a text inside an emoji writes half of a surrogate pair into JSON,
+    which strict decoders refuse.
     """
     try:
         return decode(data)
@@ -22,7 +22,7 @@ def decode_cut_texts(decode: Callable[[bytes], T], data: bytes) -> T:
 
 
 def repair_json(data: bytes) -> bytes:
-    """Return JSON with what is no character in it replaced; return anything else unchanged."""
+    """Return JSON with invalid characters replaced; data that is no JSON is returned unchanged."""
     try:
         value = json.loads(data.decode("utf-8-sig", "replace"))
         return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

@@ -17,9 +17,9 @@ def read_tables(module: str, name: str) -> dict[str, Any]:
 
 
 def compile_on_use(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that is compiled when it is first used: to compile all took half of a start.
+    """Return a substitute for a pattern, compiled at its first use, as compiling all slows every start.
 
-    Neither `isinstance` nor the functions of `re` take it for a pattern. An error in it shows when it is used.
+    The functions of `re` and `isinstance` do not accept it. A faulty pattern raises at the first use.
     """
     return cast("re.Pattern[str]", PatternOnUse(pattern, flags))
 
@@ -87,14 +87,13 @@ class RuleFile(NamedTuple):
 def read_rule_file(module: str, name: str = "", /, **parts: str) -> RuleFile:
     """Return the tables of a TOML file next to a module, given by its `__file__`.
 
-    Without a `name`, the file is named as the module. `parts` are patterns by name, added to those
-    of the file.
+    Without a `name`, the file is named as the module. `parts` are more named parts for its patterns.
     """
     tables = read_tables(module, name or f"{Path(module).stem}.toml")
     known = tables.get("parts", {}) | parts
 
     def compile_pattern(text: str) -> re.Pattern[str]:
-        """Return a compiled pattern of the file, with the parts it names filled in."""
+        """Return a pattern, compiled at its first use, with each named part filled in."""
         while filled := _BRACED_PART.search(text):
             text = text.replace(filled[0], known[filled[1]])
         return compile_on_use(text.replace("\n", ""))

@@ -30,8 +30,8 @@ CLOSING_WIDE = "」』”’）】"
 def end_words_at_unspaced(pattern: str, *, end: str = WORD_END) -> str:
     r"""Return a word pattern that also ends before a script without spaces, as in `v2版`.
 
-    Ends of words in `pattern` are `\b`, `(?!\w)`, or with further characters as in `(?![\w-])`;
-    each is replaced by the pattern `end`.
+    Each end of a word in `pattern`, written `\b`, `(?!\w)` or with more characters as in `(?![\w-])`,
+    is replaced by the pattern `end`.
     """
     pattern = pattern.replace(r"\b", end).replace(r"(?!\w)", end)
     further = re.compile(r"\(\?!\[\\w([^\]]+)\]\)")
@@ -67,7 +67,7 @@ _BREAK = re.compile(r"[;,、，；]\s*|\s+|(?<=[}\])])")
 
 
 def contains_statement(text: str, statement: str) -> bool:
-    """Return True if a text has the words of a statement, in any case and with any end of sentence."""
+    """Return True if a text contains a statement, apart from letter case and its final mark."""
     words = statement.rstrip(SPACED_ENDS + UNSPACED_ENDS)
     return words.casefold() in text.casefold()
 
@@ -94,7 +94,7 @@ def split_sentences(text: str) -> list[tuple[str, bool]]:
 
 
 def _split_line(line: str) -> list[str]:
-    """Return the sentences of a line; a full stop after an abbreviation or number, and dots alone, end none."""
+    """Return the sentences of a line; full stops of abbreviations and numbers, and lone dots, end none."""
     result: list[str] = []
     start = 0
     for match in _BOUNDARY.finditer(line):

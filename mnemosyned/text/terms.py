@@ -61,12 +61,12 @@ def fold_case(text: str) -> str:
 
 
 def stem_prefix(stem: str) -> str:
-    """Return the beginning that all words of a stem have: the stem without a final i, e or l."""
+    """Return the beginning of all words with a stem: the stem without a final i, e or l."""
     return stem[:-1] if len(stem) > 1 and stem[-1] in "iel" else stem
 
 
 def light_stem(word: str) -> str:
-    """Return the lower-case word without a common English ending, by which repeats are found."""
+    """Return a word in lower case without a common English ending, to recognize its other forms."""
     word = word.lower().replace("’", "'").removesuffix("'s")
     if not word.isascii():
         return word
@@ -90,7 +90,7 @@ def light_stem(word: str) -> str:
 
 
 def match_prefix(word: str) -> str:
-    """Return a word's beginning that its other forms have, too; short words and codes stay whole."""
+    """Return the beginning of a word that its other forms share; short words and codes stay whole."""
     if not word.isalpha() or len(word) <= 4:
         return word
     return _ENDING.sub("", word)
@@ -146,9 +146,9 @@ def _remove_participle_ending(word: str) -> str:
 
 
 def _replace_ending(word: str, table: dict[str, str], groups_min: int = 1) -> str:
-    """Return the word with the first ending of a table that it has replaced, if enough is left.
+    """Return the word with its ending replaced by the first match in a table, if enough is left.
 
-    That is Porter's measure of `groups_min`, and an s or t before `ion`.
+    Enough is a Porter's measure of `groups_min`, and before `ion` also an s or t.
     """
     for ending, replacement in table.items():
         if word.endswith(ending) and word != ending:
@@ -231,9 +231,9 @@ _DIAERESES = {"ι": "ϊ", "υ": "ϋ"}
 
 
 def accent_variants(word: str) -> tuple[str, ...]:
-    """Return the spellings of a word with other accents that the full-text index tells apart.
+    """Return spellings of a word with other accents, which are other words in the full-text index.
 
-    FTS5 removes the accents of Latin letters only. Greek has one accent in a word, and none in
+    The index ignores accents of Latin letters only. Greek has one accent in a word, and none in
     capitals; Russian mostly writes `е` for `ё`.
     """
     if word.isascii() or not word.isalpha():
@@ -287,7 +287,7 @@ STOP_WORDS_MIN = 2
 
 
 def foreign_stop_words(words: Collection[str]) -> frozenset[str]:
-    """Return the stop words of a question's language, by its words in lower case; none in English."""
+    """Return which lower-case words of a question are stop words of its language; none in English."""
     if FOREIGN_STOP_WORDS.isdisjoint(words):
         return frozenset()
     matches = (known.intersection(words) for known in _QUESTION_STOP_WORDS)
@@ -306,7 +306,7 @@ def is_stop_word(word: str) -> bool:
 
 
 def is_code(word: str) -> bool:
-    """Return True if a word is exact as it is written: `QX-48213`, `test_merge_twice`, `v1.2`."""
+    """Return True if a word is a code or identifier: `QX-48213`, `test_merge_twice`, `v1.2`."""
     if word.isalpha() or len(word) < CODE_CHARS_MIN:
         return False
     return _CODE.search(word) is not None
@@ -318,15 +318,15 @@ def is_vague(word: str) -> bool:
 
 
 def stems_with_content(text: str) -> set[str]:
-    """Return the stems of words that may identify a text, at most one per chunk between spaces.
+    """Return the stems of words that may identify a text.
 
-    Splitting at spaces alone takes a third of the time.
+    At most one per chunk between spaces is returned, since splitting only at spaces is faster.
     """
     return set(map(_CONTENT_STEMS.__getitem__, text.split())) - {""}
 
 
 def _content_stem(word: str) -> str:
-    """Return the stem of a word's first part that is not vague, or ""; one with a digit is whole."""
+    """Return the stem of a word's first part that is not vague, or ""; a word with digits stays whole."""
     if not _DIGITS.isdisjoint(word):
         return word
     for part in WORD.findall(fold_case(word)):
@@ -423,10 +423,10 @@ def parse_content_terms(text: str) -> Terms:
 
 
 def gram_text(text: str) -> str:
-    """Return what a memory has in the index of character pairs: pairs, and parts of camelCase.
+    """Return a memory's text for the index of character pairs: pairs, and parts of camelCase.
 
-    The pairs are of scripts without spaces, such as Chinese. The text is empty for most memories. A
-    change here needs a migration that rebuilds that index.
+    Only scripts without spaces, such as Chinese, give pairs; most memories give an empty text. A
+    change here needs a migration that rebuilds the index.
     """
     parts = [] if text.isascii() else _character_pairs(text)
     if b"aA" in text.encode().translate(_CASES):  # a tenth of the time of the pattern
@@ -529,7 +529,7 @@ def split_compound(word: str) -> tuple[str, ...]:
 
 
 def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return pairs such as `call` and `oncall` for "on call": a searched word, and its compound."""
+    """Return pairs of a searched word and its compound, such as `call` and `oncall` for "on call"."""
     searched = {word.lower(): word for word in content}
     words = [raw.strip(_EDGE_MARKS) for raw in text.split()]
     hyphened, neighboring = [], []
@@ -547,7 +547,7 @@ def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], 
 
 
 def _may_be_joined(parts: Iterable[str]) -> bool:
-    """Return True if the parts are of letters only and, joined, of the length of a compound."""
+    """Return True if all parts are of letters only, and together as long as a compound may be."""
     lengths = [len(part) if part.isalpha() else 0 for part in parts]
     return (
         min(lengths) >= PART_CHARS_MIN
@@ -575,10 +575,10 @@ _WORD_START = compile_on_use(WORD_START)
 @clear_on_forget
 @lru_cache(maxsize=64)
 def _compile_beginnings_pattern(terms: Terms) -> re.Pattern[str] | None:
-    """Return a pattern that finds words which match the terms, by beginnings; None for no terms.
+    """Return a pattern that finds the beginnings of words that match; None without terms.
 
-    It is for text in lower case. Without pairs of characters, it finds them within words, too:
-    `WORD_START` takes a millisecond to compile.
+    It is for lower-case text. Without pairs of characters, it also matches within words, which saves
+    a millisecond of compiling `WORD_START`.
     """
     words = "|".join(re.escape(match_prefix(word).lower()) for word in terms.words)
     if not terms.grams:
@@ -600,7 +600,7 @@ def _find_beginnings(
 
 
 def match_beginnings(terms: Terms) -> tuple[str, ...]:
-    """Return the beginnings of words that match the terms, in lower case, the longest first."""
+    """Return the lower-case beginnings by which words match the terms, the longest first."""
     forms = (form for word in terms.words for form in terms.forms(word))
     words = {match_prefix(form).lower() for form in forms}
     words.update(gram.lower() for gram in terms.grams)
@@ -608,9 +608,9 @@ def match_beginnings(terms: Terms) -> tuple[str, ...]:
 
 
 def cut_snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
-    """Return the part of a text, `width` characters long, with the most distinct terms in it.
+    """Return the part of a text, about `width` characters long, with the most distinct terms.
 
-    It is cut at spaces if possible, with `…` at each cut end; a shorter text is returned whole.
+    It is cut at spaces if possible, with `…` at each cut end. A shorter text is returned whole.
     """
     if len(content) <= width:
         return content
@@ -628,7 +628,7 @@ def cut_snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> st
 
 
 def _find_best_start(content: str, terms: Terms, width: int) -> int:
-    """Return the position of the part, `width` characters long, with the most distinct terms."""
+    """Return the start of the part, `width` characters long, with the most distinct terms."""
     pattern = _compile_beginnings_pattern(terms)
     if pattern is None:
         return 0

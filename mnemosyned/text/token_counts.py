@@ -46,9 +46,9 @@ class TokenCounter(Protocol):
 
 
 def count_weighted_chars(text: str) -> int:
-    """Return the characters of a text, of which `CHARS_PER_TOKEN` take a token.
+    """Return the weighted length of a text: `CHARS_PER_TOKEN` for each estimated token.
 
-    Chinese, Japanese and Korean ones count by their tokens as `TokenEstimator` estimates them.
+    Only Chinese, Japanese and Korean characters have a weight other than 1, by `TokenEstimator`.
     """
     if text.isascii():
         return len(text)
@@ -122,10 +122,10 @@ _COMMON = frozenset(_TABLES["common"])
 
 
 def _find_language_group(text: str) -> str:
-    """Return the group of languages of a text: `english`, `western` or `eastern`.
+    """Return a text's group of languages with similar numbers of tokens per word.
 
-    The languages of a group need about as many tokens for a word. Many letters with marks, as in
-    Polish, make a text eastern; else its stop words decide.
+    It is `eastern` for many letters with marks, as in Polish; else stop words decide between
+    `english` and `western`.
     """
     head = text[:LANGUAGE_CHARS]
     if not head.isascii():
@@ -149,7 +149,7 @@ _COVERED_CHARS = {
 
 
 def _measure_piece(piece: str, group: str) -> list[tuple[str, float]]:
-    """Return (unit, amount) pairs for a piece of text in a language of `group`; units are keys of `WEIGHTS`."""
+    """Return (unit, amount) pairs for a piece of text in a `group` of languages; units are in `WEIGHTS`."""
     bare = piece.removeprefix(" ")
     first, following = bare[:1], bare[1:]
     latin = first.isascii() or _LATIN.match(first)
@@ -172,8 +172,8 @@ def _measure_piece(piece: str, group: str) -> list[tuple[str, float]]:
 def _measure_marks(piece: str) -> list[tuple[str, float]]:
     """Return (unit, amount) pairs for a piece of base64, hexadecimal or punctuation.
 
-    Units are keys of `WEIGHTS`: an amount in characters for "base64" and "hexadecimal", and the
-    numbers of "marks", changes from mark to mark, and long runs of one mark.
+    Units are keys of `WEIGHTS`. The amounts are characters of "base64" or "hexadecimal", or else the
+    numbers of changes from mark to mark and of long runs of the same mark.
     """
     if _ENCODED.fullmatch(piece):
         hexadecimal = piece == piece.lower()
@@ -188,7 +188,7 @@ _RUN = re.compile(r"(.)\1*", re.DOTALL)
 
 
 def _measure_non_latin(piece: str, first: str) -> list[tuple[str, float]]:
-    """Return the unit of a piece in another script than Latin, by its first character, and its size."""
+    """Return a (unit, length) pair for a non-Latin piece; its first character decides the unit."""
     if first in _COMMON:
         unit = "common han" if first < "\uac00" else "common hangul"
         return [(unit, len(piece))]
@@ -200,7 +200,7 @@ def _measure_non_latin(piece: str, first: str) -> list[tuple[str, float]]:
 
 
 def _measure_word(word: str, group: str, *, joined: bool) -> list[tuple[str, float]]:
-    """Return (unit, amount) pairs for a Latin word; `joined` tells that no space precedes it."""
+    """Return (unit, amount) pairs for a Latin word; `joined` says that no space precedes it."""
     size = min(len(word), RUN_CHARS)
     endless = [("endless", len(word) - size)] if size < len(word) else []
     if size > 1 and word.isupper():

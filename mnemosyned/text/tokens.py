@@ -154,8 +154,7 @@ def find_keywords(text: str) -> frozenset[str]:
 def emphasis_factor(words: Sequence[TextToken]) -> float:
     """Return the factor for a sentence's importance by its cue words, 1.0 without any.
 
-    Words of a decision, rule or preference count `RULING`; an answer such as "ok" counts less than
-    1.
+    Words of a decision, rule or preference make it `RULING`; a first word such as "ok" lowers it.
     """
     notable = [word for word in words if word.notable]
     if notable and _contains_ruling(words):
@@ -261,7 +260,7 @@ def _split_compound_chunk(core: str, *, closes: bool) -> Iterator[TextToken]:
 
 
 def _split_han_run(run: str, *, closes: bool) -> Iterator[TextToken]:
-    """Yield a token for a short run of Chinese characters, or one for each pair in a longer run."""
+    """Yield a token for a short run of Chinese characters, or for each pair of a longer run."""
     if 1 < len(run) <= HAN_WORD_MAX:
         cue = RULING if _HAN_RULING.search(run) else 1.0
         label = run.endswith(LABEL_ENDINGS)

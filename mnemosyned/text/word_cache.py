@@ -54,14 +54,14 @@ class WordCache(dict[str, V], Generic[V]):
 
 
 def clear_on_forget(cache: F) -> F:
-    """Register a cache, to be cleared when memories are forgotten; return it, as a decorator does."""
+    """Register a cache to be cleared when memories are forgotten, and return it; usable as decorator."""
     _caches[:] = [known for known in _caches if known() is not None]
     _caches.append(weakref.ref(cache))
     return cache
 
 
 def clear_word_caches() -> None:
-    """Clear all registered caches and that of `re`: words of forgotten memories may be inside."""
+    """Clear all registered caches and the cache of `re`, which may contain words of forgotten memories."""
     for reference in _caches.copy():
         cache = reference()
         if cache is not None:

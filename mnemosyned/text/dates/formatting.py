@@ -30,7 +30,7 @@ def format_day(moment: date) -> str:
 
 
 def format_period(first: date, last: date) -> str:
-    """Return a period as `5–8 May 2023` or `30 April 2023 – 2 May 2023`, one day as `Fri 5 May 2023`."""
+    """Return a period as `5–8 May 2023` or `30 April 2023 – 2 May 2023`; a single day as `Fri 5 May 2023`."""
     if first == last:
         return f"{WEEKDAY_ABBREVIATIONS[first.weekday()]} {format_day(first)}"
     if (first.year, first.month) == (last.year, last.month):
@@ -82,8 +82,7 @@ _MONTHS_OF = {"month": 1, "year": 12}
 def _format_shifted_date(today: date, unit: str, amount: int) -> str:
     """Return the day, month or year that is `amount` units after `today`, as text.
 
-    A week gives "about" and a day. The text is empty outside the calendar. A negative `amount` goes
-    back.
+    With weeks, this is "about" and a day; a negative `amount` goes back. Empty outside the calendar.
     """
     if days := _DAYS_OF.get(unit):
         meant = day_at(today, amount * days)

@@ -90,10 +90,10 @@ def select_times_ahead(spans: Sequence[TimeSpan], now: datetime) -> list[TimeSpa
 
 
 def mention_searches(span: TimeSpan, now: datetime) -> list[MentionSearch]:
-    """Return two searches for texts that mention a time: by dates, and by words as "tomorrow".
+    """Return two searches for texts that mention a time: by dates, and by words such as "tomorrow".
 
-    Each has the period in which such texts were written. It begins months or weeks before the time,
-    or before `now` if that is earlier.
+    Each search names the period in which such texts were written. The period begins months or weeks
+    before the time, or before `now` if earlier.
     """
     terms = mention_terms(span)
     named = (terms.months, terms.days) if terms.days else (terms.months,)
@@ -140,7 +140,7 @@ class MentionReader:
         self._term = re.compile(rf"(?<!\w)(?:{either})(?!\w)", re.IGNORECASE)
 
     def mentions_any_time(self, text: str, said_at: datetime) -> bool:
-        """Return True if a text written at `said_at` mentions a time in a span and no longer."""
+        """Return True if a text written at `said_at` mentions a time that overlaps a span and is no longer."""
         text = text[:MENTION_CHARS_MAX]
         terms = islice(self._term.finditer(text), PLACES_MAX)
         said = "\n".join(

@@ -67,9 +67,9 @@ class TimeSpan:
     until: datetime
 
     def with_margin(self) -> TimeSpan:
-        """Return the span, longer by up to a week at its end and a day at its start.
+        """Return the span extended by up to a week at its end and a day at its start.
 
-        The margin depends on the span's length: people report events late.
+        A longer span has a larger margin, which is needed as people report events late.
         """
         margin = max(_DAY, min(self.until - self.since, 7 * _DAY))
         return TimeSpan(shift(self.since, -margin / 7), shift(self.until, margin))
@@ -78,11 +78,11 @@ class TimeSpan:
 def matched_spans(
     groups: Mapping[str, str], now: datetime, *, ahead: bool = False
 ) -> tuple[TimeSpan, ...]:
-    """Return the spans in UTC that a match of a time expression means, mostly one.
+    """Return the spans in UTC that a match of a time expression may mean.
 
-    `groups` maps the names of its groups to lower-case text. The tuple is empty for a date that
-    does not exist. With `ahead`, a weekday or a date without a year is the coming one. "next
-    Friday" may mean two days.
+    `groups` maps the names of the match's groups to lower-case text. Most matches mean one span,
+    "next Friday" may mean two, and a date that does not exist means none. With `ahead`, a weekday or
+    a date without a year is the coming one.
     """
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     try:
@@ -126,7 +126,7 @@ def _calendar_span(
 def _month_span(
     groups: Mapping[str, str], today: datetime, month: int, *, ahead: bool
 ) -> TimeSpan:
-    """Return the span of a month, or of the day or the third of the month that is named."""
+    """Return the span of a month, or of the day or third of the month in `groups`."""
     day = _read_day_of_month(groups)
     year = int(groups.get("year", today.year))
     begin = today.replace(year=year, month=month, day=day or 1)
@@ -149,7 +149,7 @@ def _read_day_of_month(groups: Mapping[str, str]) -> int:
 
 
 def _month_day_span(today: datetime, day: int, *, ahead: bool) -> TimeSpan | None:
-    """Return the last or, with `ahead`, next day of a given number, as "the 26th"; None if no month has it."""
+    """Return the last or, with `ahead`, next day with a number, as "the 26th"; None for no such number."""
     first = today.replace(day=1)
     for step in range(MONTH_DAY_STEPS):
         month = shift_months(first, step if ahead else -step)
@@ -161,7 +161,7 @@ def _month_day_span(today: datetime, day: int, *, ahead: bool) -> TimeSpan | Non
 
 
 def _season_span(groups: Mapping[str, str], today: datetime) -> TimeSpan:
-    """Return the three months of a season or quarter, the latest begun unless a year is named."""
+    """Return the three months of a season or quarter: of the named year, or else the latest that began."""
     quarter = int(groups.get("quarter", 0))
     month = 3 * quarter - 2 if quarter else SEASONS[groups["season"]]
     begin = today.replace(month=month, day=1)
@@ -177,7 +177,7 @@ def _season_span(groups: Mapping[str, str], today: datetime) -> TimeSpan:
 def _easter_span(
     groups: Mapping[str, str], today: datetime, *, ahead: bool
 ) -> TimeSpan:
-    """Return Good Friday to Easter Monday of the year named, or the latest begun, with `ahead` the next."""
+    """Return Good Friday to Easter Monday of the year named, or else of the latest or, if `ahead`, next."""
     years = [today.year, today.year + (1 if ahead else -1)]
     for year in [int(groups["year"])] if "year" in groups else years:
         # By Gauss, for the Gregorian calendar.
@@ -248,7 +248,7 @@ def _nearest_weekday(
 
 
 def _unit_span(unit: str, step: str, today: datetime) -> TimeSpan:
-    """Return the span of a weekend, week, month or year: "this", "next" or "last", by `step`."""
+    """Return the span of this, the next or the last (by `step`) weekend, week, month or year."""
     steps = {"this": 0, "next": 1}.get(step, -1)
     monday = today - today.weekday() * _DAY
     if unit == "weekend":
@@ -270,7 +270,7 @@ def _year_span(today: datetime, year: int) -> TimeSpan:
 
 
 def _shift_by_units(moment: datetime, unit: str, count: int) -> datetime:
-    """Return the moment `count` hours, days, weeks, months or years, by `unit`, later; below 0 is earlier."""
+    """Return the moment later by `count` units: hours, days, weeks, months or years."""
     if unit == "hour":
         return shift(moment, timedelta(hours=count))
     if unit in ("day", "week"):
@@ -449,7 +449,7 @@ class _TimeReader:
 
 @cache
 def _question_words_by_language() -> list[frozenset[str]]:
-    """Return, for each language, the folded words of a question that names no subject."""
+    """Return, for each language, the folded words that a question may have without naming a subject."""
     asking = (
         f"{language.stop_words} {language.question_stop_words} {language.deeds}"
         for language in LANGUAGES
@@ -529,7 +529,7 @@ def compile_translation_rules() -> list[_TranslationRules]:
 def _compile_rules(
     hints: Iterable[str], rules: Iterable[tuple[str, Translation]]
 ) -> _TranslationRules:
-    """Return the rules with compiled patterns, and with `hints`: each match has one of the words."""
+    """Return the rules with compiled patterns, and with `hints`: words of which each match has one."""
     compiled = [
         (re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), translation)
         for pattern, translation in rules
@@ -641,10 +641,10 @@ def _compile_order_pattern(*fields: str) -> re.Pattern[str]:
 
 
 def extract_time_order(text: str) -> tuple[TimeOrder | None, str]:
-    """Return the order that a question asks for, or None, and the question without its word.
+    """Return the order that a question asks for, or None; and the question without the order's word.
 
-    The order is the newest, oldest or current match. `text` has no time expression left: "last
-    week" is a time, "last note" an order.
+    The order is the newest, oldest or current match. Time expressions must have been removed from
+    `text`, since "last week" is a time and "last note" an order.
     """
     match = _compile_order_pattern(*(order.value for order in TimeOrder)).search(text)
     if match is None or match.lastgroup is None or _NO_TIME.search(text):
@@ -654,9 +654,9 @@ def extract_time_order(text: str) -> tuple[TimeOrder | None, str]:
 
 
 def asks_about_future(text: str) -> bool:
-    """Return True if the verbs of a question are in the present or future, and none in the past.
+    """Return True if a question has a verb in the present or future, and none in the past.
 
-    A weekday or date in such a question is the coming one.
+    If so, a weekday or date in the question is the coming one.
     """
     text = _GERMAN_WAS.sub("", text)
     return (

@@ -111,10 +111,9 @@ def _read_normalized_time(
 def period_around(
     text: str, unit: Literal["day", "week", "month"], now: datetime
 ) -> TimeSpan | None:
-    """Return the day, week or month in which a typed time begins; None if the text is no time.
+    """Return the day, week or month (`unit`) in which a typed time begins; None if it is no time.
 
-    `unit` says which of the three. The ends are in UTC; days begin in the zone of `now`. Raises
-    `AmbiguousDate`.
+    The ends are in UTC; days begin in the zone of `now`. Raises `AmbiguousDate`.
     """
     meant = read_time(text, now)
     if meant is None:
@@ -166,10 +165,10 @@ def _read_clock(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
 def _read_day_at_clock(
     match: re.Match[str], words: str, now: datetime, *, ahead: bool
 ) -> TypedTime | None:
-    """Return the instant of a matched time of day on the day that `words` name, or on today.
+    """Return the instant of a matched time of day on the day that `words` name, or today.
 
-    If it is past instead of future (as `ahead` says), or the reverse, the next day of that kind is
-    taken. None for words that are no day.
+    If the instant is not future with `ahead`, or not past without, the next or previous such day is
+    taken, such as another Friday. None if `words` name no single day.
     """
     clock = _parse_clock_time(match)
     kind = words or "today"
@@ -203,8 +202,8 @@ def _instant_at_clock(
 ) -> TypedTime | None:
     """Return the time of day `clock` on a day; None if `day` spans more than one day.
 
-    If the clock goes back and shows the time twice, return the span from the first to the second.
-    If the clock goes forward and skips the time, return the time later by the length of the gap.
+    If the clock goes back and shows the time twice, return the span between both. If the clock goes
+    forward and skips the time, return a time later by the length of the gap.
     """
     if day is None:
         return None
@@ -308,8 +307,8 @@ def _read_figures(match: re.Match[str], now: datetime, *, ahead: bool) -> TypedT
 def _read_words_for_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
     """Return the span of a day, week, month or year named in words of any language, or None.
 
-    Words may have an article, a preposition or a weekday before the date; a weekday must be right.
-    With `ahead`, a date without a year is the coming one.
+    The date may follow an article, a preposition or its correct weekday. With `ahead`, a date without
+    a year is the coming one.
     """
     bare = _FILLERS.sub("", words)
     # Most are English, or names and numbers alone: the translation is compiled for the others.
@@ -367,7 +366,7 @@ def _read_english_time(words: str, now: datetime, *, ahead: bool) -> TypedTime |
 
 
 def _nearest_leap_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Return the nearest 29 February, of which `words` name no year; None beyond `LEAP_YEARS`."""
+    """Return the nearest such day for words such as "29 february"; None beyond `LEAP_YEARS`."""
     for years in range(LEAP_YEARS + 1):
         year = now.year + (years if ahead else -years)
         day = _read_english_time(f"{words} {year}", now, ahead=ahead)

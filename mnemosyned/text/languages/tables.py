@@ -145,16 +145,16 @@ _LETTERS_ALIKE = str.maketrans({"ı": "i", "ſ": "s", "\u0307": None})
 
 
 def fold_letters(text: str) -> str:
-    """Return a text in lower case, with i for ı and İ and s for ſ, as a pattern that ignores case."""
+    """Return a text in lower case, with i for ı and İ and s for ſ: letters alike if case is ignored."""
     return text.lower().translate(_LETTERS_ALIKE)
 
 
 def _numbers_by_word(
     tables: Iterable[tuple[str, ...]], *, first: int
 ) -> dict[str, int]:
-    """Return {word: number}, where the number is that of the word's row, counted from `first`.
+    """Return {word: number of its row in a table}, where rows are counted from `first`.
 
-    Each row of a table is a text with the names of one number, such as "january jan".
+    Each row is a text with the names of a number, such as "january jan".
     """
     return {
         word: number
@@ -245,7 +245,7 @@ def foreign_script(summary: str, sources: str) -> str:
 
 
 def foreign_language(summary: str, sources: str) -> str:
-    """Return the code of a summary's language if its sources clearly have another; empty else."""
+    """Return the code of a summary's language if its sources are clearly in another; else empty."""
     ours, theirs = script_shares(summary), script_shares(sources)
     if ours.get("han", 0) >= SHARE_MIN and theirs.get("han", 0) >= SHARE_MIN / 2:
         kana, source_kana = ours.get("kana", 0), theirs.get("kana", 0)
@@ -268,7 +268,7 @@ def foreign_language(summary: str, sources: str) -> str:
 
 
 def count_stop_words(text: str) -> dict[str, float]:
-    """Return {code of a language: number of stop words in a text}; a word of two counts half for each."""
+    """Return {language code: number of stop words}; a word of two languages counts half for each."""
     counts: dict[str, float] = {}
     for word in _LETTERS.findall(text):
         languages = _LANGUAGES_OF_WORD.get(word.lower(), ())

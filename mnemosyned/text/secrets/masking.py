@@ -85,7 +85,7 @@ def find_by_format(text: str) -> list[Secret]:
 
 
 def _find_spans(pattern: re.Pattern[str], text: str) -> Iterator[Secret]:
-    """Yield a secret for each match of a pattern; the matched group has the name of its kind."""
+    """Yield a secret for each match of a pattern whose groups are named as kinds of secrets."""
     for match in pattern.finditer(text):
         if kind := match.lastgroup:
             yield Secret(DetailKind(kind), *match.span(kind))
@@ -221,8 +221,8 @@ def extract_secrets(text: str) -> list[Detail]:
 def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
     """Return the text with `[secret:KIND]` in place of every secret.
 
-    `known` are details of other texts, whose secrets are masked as well. A final `!` or `?` may
-    belong to the secret or to its sentence: elsewhere both forms are masked.
+    Secrets among `known`, the details of other texts, are masked as well. A secret that ends in `!` or
+    `?` is also masked without this sign, which may belong to the sentence.
     """
     secrets = find_secrets(text)
     known_secrets = [detail for detail in known if detail.kind in SECRET_KINDS]
@@ -257,8 +257,8 @@ def mask_metadata(
 ) -> dict[str, Any]:
     """Return a copy of a JSON object with the secrets in its strings masked.
 
-    A key may be the name of a secret, as "password". Values nested deeper than `levels` are
-    replaced by a remark.
+    A value is a secret too if its key names one, such as "password". Values nested deeper than
+    `levels` are replaced by a remark.
     """
     return {key: _mask_value(value, key, levels) for key, value in metadata.items()}
 
@@ -308,7 +308,7 @@ class KnownSecrets:
         return mask_secrets(text, self._find_known_details(text))
 
     def mark(self, detail: Detail) -> Detail:
-        """Return the exact value, marked as sensitive if it has a known secret in it."""
+        """Return the exact value, marked as sensitive if it contains a secret."""
         if detail.sensitive or self.mask(detail.value) == detail.value:
             return detail
         return replace(detail, sensitive=True)

@@ -24,7 +24,7 @@ _TABLES = read_tables(__file__, "names.toml")
 
 
 def words_in_tables(*tables: str) -> frozenset[str]:
-    """Return the words of all languages in these tables of `names.toml`."""
+    """Return the words of all languages from these tables of `names.toml`."""
     rows = [row for table in tables for row in _TABLES[table].values()]
     return frozenset(" ".join(rows).split())
 
@@ -150,9 +150,8 @@ def find_names(text: str) -> Iterator[SecretName]:
 def _find_name_windows(low: str) -> Iterator[tuple[str, int, int]]:
     """Yield (hint, start, end) of each part of a lower-case text that may have secret names in it.
 
-    A hint is a string such as "passw", of which every name contains one. Overlapping parts are
-    joined; the hint is empty if a part has several. Searching for a hint takes 50 ns, one pattern
-    of all names 1 µs for each character.
+    Every name contains a hint, such as "passw". Overlapping parts are joined; for a part with several
+    hints, the hint is empty. A search for hints takes much less time than a pattern of all names.
     """
     hints = HINTS if low.isascii() else HINTS + HINTS_BEYOND_ASCII
     if LOGIN_SIGN in low:
@@ -192,7 +191,7 @@ def find_value_links(name: SecretName) -> Iterator[ValueLink]:
 
 
 def _find_distant_links(name: SecretName) -> Iterator[ValueLink]:
-    """Yield the places where a value may begin, word by word after a secret's name."""
+    """Yield the places where a value may begin among the words after a secret's name."""
     text = name.text
     start = name.end + text.startswith(",", name.end)
     limit = min(name.end + WINDOW_CHARS, len(text))
@@ -340,7 +339,7 @@ def read_candidate(text: str, start: int) -> SecretCandidate | None:
 
 
 def may_be_password(value: str) -> bool:
-    """Return True if a value may be a password: no blank, placeholder, address, date or code."""
+    """Return True if a value may be a password; blanks, placeholders, addresses and dates may not."""
     blank = not value.strip("*•.xX-_")
     if blank or len(value) < PASSWORD_CHARS_MIN:
         return False
@@ -389,7 +388,7 @@ def find_by_name(text: str) -> Iterator[Secret]:
 
 
 def _find_passwords(name: SecretName) -> Iterator[Secret]:
-    """Yield the password after or before a name, and the new one if the sentence changes it."""
+    """Yield the password after or before a name; and the new password if the sentence changes it."""
     text = name.text
     if change := _find_changed_passwords(name):
         yield from (_make_password(text, value) for value in change)
@@ -410,7 +409,7 @@ def _find_passwords(name: SecretName) -> Iterator[Secret]:
 
 
 def _make_password(text: str, value: SecretCandidate) -> Secret:
-    """Return a candidate as a password, extended to the next space if it was cut at the limit."""
+    """Return a candidate as a password; if the candidate was cut at the limit, extend it to a space."""
     stop = value.stop
     is_cut = len(value.text) >= JUDGED_CHARS - QUOTES_MAX and not value.quoted
     if is_cut and (remainder := _REST.match(text, stop)):
@@ -427,7 +426,7 @@ def _keep_if_strong(value: SecretCandidate | None) -> SecretCandidate | None:
 
 
 def _read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate | None:
-    """Return the rest of the sentence from `start` if it may be a passphrase; `named` accepts more."""
+    """Return the words from `start` if likely a passphrase, else None; `named` if called a passphrase."""
     limit = start + PHRASE_CHARS_MAX
     match = _WORDS.match(text, start, limit)
     if match is None or match.end() == limit < len(text):
@@ -447,7 +446,7 @@ def _read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate |
 def _is_password(
     text: str, value: SecretCandidate, link: ValueLink, *, short: bool
 ) -> bool:
-    """Return True if a value after "password:" or "password is" is one; `short` demands more."""
+    """Return True if a value after a name is a password; `short` after a mere "pass" demands more."""
     words, quoted = value.text, value.quoted
     if not may_be_password(words.replace(" ", "") if quoted else words):
         return False
@@ -622,7 +621,7 @@ def _find_answers(name: SecretName) -> Iterator[Secret]:
 
 
 def _find_logins(name: SecretName) -> Iterator[Secret]:
-    """Yield the password after "credentials: user /", the second of two values."""
+    """Yield the password after the slash in "credentials: user / password"."""
     text = name.text
     for link in find_value_links(name):
         slash = _AFTER_SLASH.match(text, link.start) if link.sign == ":" else None
