@@ -225,10 +225,7 @@ def assemble_service(
 
 
 def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | None:
-    """Return the configured embedder: a model file or the built-in encoder; None if it is off.
-
-    If `is_shared`, calls to a model file take turns.
-    """
+    """Return the configured embedder, or None; with `is_shared`, calls to a model file take turns."""
     if not embedding.model_path:
         if embedding.encoder == "none":
             return None
@@ -261,10 +258,7 @@ def make_shared_vectors(
     from mnemosyned.search.vectors.owners import SharedVectors  # noqa: PLC0415 only with a model
 
     def lacking(identity: str, after: int, limit: int) -> Sequence[int]:
-        """Return up to `limit` owners after the owner `after` whose memories lack vectors of a model.
-
-        The local owner is left out.
-        """
+        """Return up to `limit` owners after `after` whose memories lack vectors, without the local owner."""
         first = max(after, LOCAL_OWNER)  # which has an index of its own
         return stores.owners.lacking_vectors(identity, after=first, limit=limit)
 

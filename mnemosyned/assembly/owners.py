@@ -113,10 +113,7 @@ class OwnerRounds:
         self.owners.save_uses(now=True)
 
     def request_upkeep(self, owner: int) -> None:
-        """Have an owner's memory purged and cut to its maximum size soon, in the background.
-
-        Nothing is done if too many owners wait already.
-        """
+        """Have an owner's memory purged and cut to its maximum size soon, unless too many owners wait."""
         if len(self._requested) < ASKED_MAX:
             self._requested.add(owner)
             self.scheduler.enforce_cap_soon()
@@ -201,10 +198,7 @@ class OwnerRounds:
             page = list_owners(after=page[-1])
 
     def _run_for_owner(self, owner: int, work: Callable[[OwnerMemory], R]) -> R | None:
-        """Return the result of `work` on an owner's memory; on an error, log it and return None.
-
-        Only `DatabaseUnreachable` is raised. Return None also after `stop`.
-        """
+        """Return the result of `work`, or None after a logged error. Raises only `DatabaseUnreachable`."""
         if self._stopped.is_set():
             return None
         try:

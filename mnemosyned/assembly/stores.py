@@ -245,10 +245,7 @@ def make_summarizer(
 def owner_model(
     turns: ModelTurns | None, owner: int, *, allowance: OwnerAllowance | None = None
 ) -> TextModel | None:
-    """Return a model that waits for the owner's turn at the shared models; None without `turns`.
-
-    `allowance` limits the owner's seconds.
-    """
+    """Return a model that waits for the owner's turn, within an `allowance`; None without `turns`."""
     if turns is None:
         return None
     from mnemosyned.models.sharing import OwnerModel  # noqa: PLC0415 one owner shares none

@@ -145,10 +145,7 @@ class ContextManager:
         summaries: Sequence[PastSummary | Mapping[str, Any]] = (),
         lent_tokens: int = 0,
     ) -> ChosenWindow:
-        """Return the chosen messages: the newest, even beyond the budget, then summaries and older ones.
-
-        The history is compacted first, if due.
-        """
+        """Compact the history if due; return the newest messages, even beyond the budget, and others that fit."""
         new = as_user_message(new_message)
         compaction = self._compact(system, history, new)
         selection = WindowSelection(
@@ -438,10 +435,7 @@ class _ShortenedTail:
         """Position of the first message not tried yet; the new one comes after the history."""
 
     def save_tokens(self, tokens: int, *, since: int) -> bool:
-        """Shorten tool results from position `since` on, oldest first, until `tokens` are saved.
-
-        Return False if nothing was saved.
-        """
+        """Shorten tool results from `since` on, oldest first, to save `tokens`; return False if none are saved."""
         saved = 0
         self._next = max(self._next, since)
         while saved < tokens and self._next <= len(self.history):

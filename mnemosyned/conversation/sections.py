@@ -234,10 +234,7 @@ class Relevance:
         return [hit for hit in hits if hit.score >= floor and self._is_relevant(hit)]
 
     def _is_relevant(self, hit: Hit) -> bool:
-        """Return True if a hit is similar by its vector, or shares enough words with the message.
-
-        All hits are relevant to a message that names a time.
-        """
+        """Return True if the message names a time, or a hit is similar by its vector or shares enough words."""
         if self._names_a_time or (hit.explanation or {}).get("meaning"):
             return True
         text = "\n".join([hit.content, *(line.content for line in hit.lines)])

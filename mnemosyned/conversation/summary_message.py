@@ -66,10 +66,7 @@ class SummaryContent:
 
 
 def is_summary(message: Message) -> bool:
-    """Return True if a message is a compaction's summary, by its metadata or its first words.
-
-    Messages with tool calls or results are not.
-    """
+    """Return True if a message of text alone is a summary, by its metadata or its first words."""
     content = message.get("content")
     if isinstance(content, str) and "[" not in content[:64]:
         return False

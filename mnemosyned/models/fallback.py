@@ -236,10 +236,7 @@ class FallbackSummarizer(Summarizer):
                 yield key, self._add_reason(outcome, reason)
 
     def _find_reason_to_skip(self, spent_s: float) -> str:
-        """Return why the model must not be asked now, or an empty text if it may.
-
-        `spent_s` is the time that the cycle has already spent on the model.
-        """
+        """Return why the model must not be asked after `spent_s` seconds of a cycle; empty if it may be."""
         if self._stopping:
             return STOPPING
         if self._breaker.retry_at:

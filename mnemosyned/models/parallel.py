@@ -132,11 +132,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         worker.join()
 
     def _choose_worker(self) -> _DigestWorker:
-        """Return the worker for the next group.
-
-        While clients' requests are served, return the first worker. Otherwise start all workers and
-        return the least busy one.
-        """
+        """Return the first worker while requests are served; otherwise start all, and return the least busy."""
         workers = self._workers
         if self._is_serving():
             return min(workers, key=lambda worker: worker.gone)

@@ -445,10 +445,7 @@ class _GroupSummarizer:
         )
 
     def compose(self) -> ComposedEpisode:
-        """Return the group's episode, summarized in parts if the window is too small.
-
-        Raises `SummarizerFailed`.
-        """
+        """Return the group's episode, made in parts if the window is too small. Raises `SummarizerFailed`."""
         zone = self.by.zone
         ask = partial(write_summary_request, chars_max=self._asked, zone=zone)
         found = split_to_fit(

@@ -78,10 +78,7 @@ class WorkerProcess(Generic[R]):
         return self._process.pid
 
     def limit(self, seconds: float, why: str) -> bool:
-        """Set the time, in `seconds` from now, to kill the process; return False if it has ended.
-
-        It replaces the earlier time. `why` is the reason for the log.
-        """
+        """Have the process killed in `seconds` from now, not at an earlier limit; return False if it has ended."""
         with self._guard:
             if self.ending or self._process.poll() is not None:
                 return False

@@ -94,10 +94,7 @@ class SearchIndex(Protocol):
     def best_by_grams(
         self, table: IndexedTable, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Return (row number, BM25) of up to `limit` rows that share character pairs with `terms`, best first.
-
-        Only the newest of these rows are compared.
-        """
+        """Return (row number, BM25) of the best `limit` of the newest rows that share character pairs."""
         ...
 
     def best_episodes(
@@ -327,10 +324,7 @@ def _find_neighbors(
     *,
     slept: bool,
 ) -> dict[int, list[tuple[int, int]]]:
-    """Return {match: [(neighbor, distance)]} of the best matches, by row number.
-
-    Add the neighbors to `memories`.
-    """
+    """Add the best matches' neighbors to `memories`; return {match: [(neighbor, distance)]} by row number."""
     least = NEIGHBORS_SHARE_MIN * matches[0].score if matches else 0.0
     # Memories without a session of their own belong to no conversation.
     best = [

@@ -191,10 +191,7 @@ def _subject_shares(
 def _best_in_order(
     query: Query, candidates: SearchCandidates, relevances: Mapping[int, _Relevance]
 ) -> list[int]:
-    """Return row numbers of past memories about the subject, newest or oldest first as asked.
-
-    Empty if the question has no subject and names no kind of source.
-    """
+    """Return row numbers of past memories on the subject or source asked for, newest or oldest first."""
     if not (query.asked or query.subject):
         return []
     past = [

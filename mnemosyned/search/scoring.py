@@ -323,10 +323,7 @@ class _FormMatcher:
 def _phrase_score(
     text: str, scores: Sequence[float], places: Mapping[int, Sequence[int]]
 ) -> float:
-    """Return the score of phrases: pairs of successive terms of the question that are close in a text.
-
-    Each pair adds the lesser of its two scores.
-    """
+    """Return a text's score for close pairs of successive question terms: the lesser score of each pair."""
     weights = WEIGHTS.bm25
     total = 0.0
     for term, found in places.items():

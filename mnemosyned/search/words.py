@@ -293,10 +293,7 @@ def strongest_matches(
 def is_settled(
     scores: Mapping[int, float], limits: CandidateLimits, remaining: float
 ) -> bool:
-    """Return True if rows not in `scores` can no longer be among the strongest matches.
-
-    `remaining` is the score of a row with all words not yet searched.
-    """
+    """Return True if no further row, of at most the score `remaining`, can be among the strongest matches."""
     if len(scores) < limits.certain:
         return False
     ranks = (1, limits.kept, limits.certain)

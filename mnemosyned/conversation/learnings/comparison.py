@@ -332,10 +332,7 @@ def _has_most_words_in_common(
 def _is_other_choice(
     ours: InstructionMeaning, theirs: InstructionMeaning, group: int
 ) -> bool:
-    """Return True if two instructions on one subject choose differently among the words of a group.
-
-    A "not" reverses the choice.
-    """
+    """Return True if two instructions on one subject, each with its "not", choose differently in a group."""
     agree = ours.choices[group] == theirs.choices[group]
     if agree != (ours.negative != theirs.negative):
         return False

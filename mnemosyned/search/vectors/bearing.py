@@ -292,10 +292,7 @@ def _read_network(name: str) -> tuple[Any, Any, Any, Mapping[str, int]]:
 
 
 def _rate(asked: Any, profile: Any, need: float, topics: int) -> float:  # noqa: ANN401 as above
-    """Return the probability that a request needs a text, from their profiles.
-
-    A profile has scores for `topics` topics, then the vector. `need` adds to the log odds.
-    """
+    """Return the probability that a request needs a text, by profiles: topic scores, then the vector."""
     nearest = float(asked[:topics].clip(max=profile[:topics]).max())
     cosine = float(asked[topics:] @ profile[topics:])
     evidence = (

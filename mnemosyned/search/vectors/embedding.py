@@ -191,10 +191,7 @@ class EmbeddingThread(ABC):
     def _embed_rows(
         self, rows: Sequence[EmbeddingInput]
     ) -> list[tuple[EmbeddingInput, bytes]]:
-        """Return memories with their vectors, without refused ones; meanwhile answer questions.
-
-        Raises `ModelUnavailable`.
-        """
+        """Return accepted memories with vectors; meanwhile answer questions. Raises `ModelUnavailable`."""
         made: list[tuple[EmbeddingInput, bytes]] = []
         for batch in embedding_batches(rows):
             if self._closing.is_set():

@@ -234,10 +234,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         self._look_at = time.monotonic() + LOOK_S
 
     def _drop_reworded(self) -> list[tuple[int, int]]:
-        """Delete the vectors of edited memories; return the spans of row numbers to embed again.
-
-        A span excludes its ends.
-        """
+        """Delete the vectors of edited memories; return their spans of row numbers, which exclude both ends."""
         positions = list(self._reworded)
         if positions:
             self._store.drop_vectors(positions)
@@ -273,10 +270,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         return VectorIndex(read=lambda seqs: self._store.vectors_of(model, seqs))
 
     def _load_older(self, index: VectorIndex | StorageIndex, *, before: int) -> int:
-        """Load a page of stored vectors below row `before` into the index; return its lowest row.
-
-        Return 0 if none are left, or if the index is full.
-        """
+        """Load vectors below row `before` into the index; return the lowest row loaded, 0 if none are left."""
         if isinstance(index, StorageIndex):
             return 0  # the storage searches, and has counted them
         vectors = self._store.vectors(self._model, before=before, limit=LOADED_AT_ONCE)

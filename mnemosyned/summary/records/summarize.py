@@ -178,10 +178,7 @@ OTHER_LINES_MAX = 4
 
 
 def read_trace(content: str, _zone: tzinfo) -> list[RecordItem]:
-    """Return a stack trace as one item: the error, and the deepest frame outside libraries.
-
-    Empty for any other text.
-    """
+    """Return the error and deepest own frame of a stack trace as one item; empty for any other text."""
     lines = split_nonblank_lines(content)[:TRACE_LINES_MAX]
     is_frame = _PATTERNS["frame"].match
     heads = [line.strip() for line in lines if _PATTERNS["error_head"].match(line)]
@@ -480,10 +477,7 @@ def _make_object_item(
 def _list_values(
     value: Mapping[str, Any], zone: tzinfo | None = None, prefix: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """Yield the printable values of an object, except ids, as pairs of label and text.
-
-    A label begins with `prefix`. Nested objects are read too.
-    """
+    """Yield (label, text) for the values of an object, nested ones too, except ids and unprintable ones."""
     for key, item in value.items():
         label = f"{prefix}{shorten(str(key), LABEL_CHARS_MAX)}"
         if isinstance(item, dict) and prefix.count(".") < DEPTH_MAX:
