@@ -145,7 +145,7 @@ class ContextManager:
         summaries: Sequence[PastSummary | Mapping[str, Any]] = (),
         lent_tokens: int = 0,
     ) -> ChosenWindow:
-        """Compact the history if due; return the newest messages, even beyond the budget, and others that fit."""
+        """Compact the history if due; return the newest messages, even beyond the budget, and more that fit."""
         new = as_user_message(new_message)
         compaction = self._compact(system, history, new)
         selection = WindowSelection(
@@ -435,7 +435,7 @@ class _ShortenedTail:
         """Position of the first message not tried yet; the new one comes after the history."""
 
     def save_tokens(self, tokens: int, *, since: int) -> bool:
-        """Shorten tool results from `since` on, oldest first, to save `tokens`; return False if none are saved."""
+        """Shorten tool results from `since` on, oldest first, to save `tokens`; return whether any is saved."""
         saved = 0
         self._next = max(self._next, since)
         while saved < tokens and self._next <= len(self.history):

@@ -165,12 +165,12 @@ def _read_weights() -> dict[str, Any]:
 
 
 def _read_vocabulary() -> dict[str, Any]:
-    """Return hashes of all prefixes of word pieces, in order, their pieces, and pieces' scores."""
+    """Return the hashes of all prefixes of word pieces in order, the pieces, and the pieces' scores."""
     import numpy as np  # noqa: PLC0415 of the child process alone
 
     pieces: dict[int, int] = {}
     scores: list[float] = []
-    for text, score in _pieces(checked_resource("sp.model").read_bytes()):
+    for text, score in _read_pieces(checked_resource("sp.model").read_bytes()):
         prefix = 0
         for character in text:
             prefix = hash_prefix(prefix, character)
@@ -185,25 +185,25 @@ def _read_vocabulary() -> dict[str, Any]:
     }
 
 
-def _pieces(model: bytes) -> Iterator[tuple[str, float]]:
+def _read_pieces(model: bytes) -> Iterator[tuple[str, float]]:
     """Yield the word pieces of a SentencePiece model with their scores, in the order of their ids.
 
     The model is a Protocol Buffers message. Its field 1 repeats, once for each piece: a message with the
     text in field 1 and the score in field 2.
     """
-    for field, value in _fields(model):
+    for field, value in _read_fields(model):
         if field == 1 and isinstance(value, bytes):
-            piece = dict(_fields(value))
+            piece = dict(_read_fields(value))
             text, score = piece[1], piece.get(2, bytes(4))
             if isinstance(text, bytes) and isinstance(score, bytes):
                 yield text.decode(), struct.unpack("<f", score)[0]
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
+def _read_fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
     """Yield the number and value of each field of a message of Protocol Buffers."""
     position = 0
 
-    def varint() -> int:
+    def read_varint() -> int:
         """Return the number of variable length at `position`, and move `position` behind it."""
         nonlocal position
         number = shift = 0
@@ -216,11 +216,11 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
                 return number
 
     while position < len(message):
-        field, wire = divmod(varint(), 8)
+        field, wire = divmod(read_varint(), 8)
         if wire == 0:
-            yield field, varint()
+            yield field, read_varint()
             continue
-        size = {1: 8, 5: 4}.get(wire) or varint()
+        size = {1: 8, 5: 4}.get(wire) or read_varint()
         yield field, message[position : position + size]
         position += size
 

@@ -331,7 +331,7 @@ class _EndpointCall:
             held.close()
 
     def _send_with_retries(self, body: bytes) -> bytes:
-        """Return the answer to a body, with retries within the time. Raises `ModelUnavailable`."""
+        """Return the answer to a body, with retries within the time limit. Raises `ModelUnavailable`."""
         wait_s = BACKOFF_S
         for tries_left in reversed(range(TRIES)):
             try:

@@ -125,7 +125,7 @@ class FallbackSummarizer(Summarizer):
         self._idle.set()
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the model's summary; if it may not be asked or fails, the fallback's with the reason."""
+        """Return the model's summary, or the fallback's with the reason why the model was not used."""
         if reason := self._find_reason_to_skip(spent_s=0):
             return self._add_reason(self._fallback.summarize(memories), reason)
         accepted = self._primary.accepted

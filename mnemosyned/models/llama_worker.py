@@ -293,7 +293,7 @@ def _read_metadata_int(facts: Mapping[str, str], name: str, otherwise: int) -> i
 def _free_memory_bytes() -> int | None:
     """Return the bytes of memory that this process may still take; None if unknown.
 
-    The least of what the machine and each of the process's control groups has free.
+    This is the least that the machine or any of the process's control groups has free.
     """
     sizes = []
     with suppress(OSError, KeyError, ValueError):  # hidden from a hardened service

@@ -206,7 +206,7 @@ class ResultJudge:
         return logit + WEIGHTS.unknown_name * self._has_unknown_name
 
     def _terms_beside(self, position: int) -> set[int]:
-        """Return the terms in the neighbors of a memory."""
+        """Return the question's terms that are in a memory's neighbors."""
         terms: set[int] = set()
         for neighbor, _ in self._beside.get(position, ()):
             if match := self._matches.get(neighbor):

@@ -182,7 +182,7 @@ class Corpus:
         return (*terms.forms(word), *self.compounds.get(word, ()))
 
     def idf(self, word: str) -> float:
-        """Return the idf of a word, never 0: in a small memory every word is common."""
+        """Return the idf of a word, which is above 0 even for a word in every memory."""
         frequency = self.frequencies.get(word, 0)
         idf = log(1 + max(0.0, self.count - frequency + 0.5) / (frequency + 0.5))
         return VAGUE * idf if word.lower() in STOP_WORDS else idf
@@ -230,7 +230,7 @@ class RankedResult(NamedTuple):
     """Number of repeats, or texts that differ in figures alone, without a place."""
 
     @property
-    def place(self) -> int:
+    def main_position(self) -> int:
         """Row number of the result's memory, or else of its episode."""
         return self.memory if self.memory is not None else self.episode or 0
 

@@ -126,7 +126,7 @@ def read_documents(
             lines=tuple(
                 line
                 for line in result.lines
-                if index_of(line[0]) == index_of(result.place)
+                if index_of(line[0]) == index_of(result.main_position)
             )
         )
         for result in results
@@ -142,7 +142,7 @@ def read_documents(
                 lines=tuple((row - by, score) for row, score in result.lines),
             )
             for result in own
-            if index_of(result.place) == index
+            if index_of(result.main_position) == index
         ]
         found = read(part) if part else Documents({}, {})
         memories |= {row + by: memory for row, memory in found.memories.items()}
@@ -364,8 +364,8 @@ def _episode_result(
     """Return the result for an episode, scored by its own words and best lines, with lines to show.
 
     `own` is the score of the summary, and `lines` are its matching originals. The lines shown are the
-    best one, all with row numbers in `best`, and further ones while they are short. If the best is
-    `lifted`, the score is its score alone.
+    best one, all with row numbers in `best`, and further ones while they are short. If the best
+    line is `lifted`, the episode has the score of this line alone.
     """
     ranked = sorted(lines, reverse=True)
     chars = list(accumulate(line.chars for line in ranked))
@@ -578,7 +578,7 @@ def make_hits(
             why=why,
             duplicates=result.duplicates,
             explanation=explanation,
-            owner=owners[index_of(result.place)],
+            owner=owners[index_of(result.main_position)],
             **own,
         )
         hits.append(hit)

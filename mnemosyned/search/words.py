@@ -43,8 +43,8 @@ class WordRows(Protocol):
         """Return the row numbers among `rows` whose memories pass the question's filters."""
         ...
 
-    def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
-        """Note the words of the coming calls of `newest`, each with its limit of rows.
+    def prefetch(self, asked: Iterable[tuple[Forms, int]]) -> None:
+        """Prepare for coming calls of `newest` with these words, each with its limit of rows.
 
         The results stay the same, but an index on a server can then read all of the words at once.
         """
@@ -102,7 +102,7 @@ class Frequencies:
             growth = GROWTH if kept and kept.frequency else 1
             if kept and kept.memories <= count <= kept.memories * growth:
                 known[key] = kept
-        index.expect(
+        index.prefetch(
             [((join,), 1) for key, join in joins.items() if key not in known]
             + [
                 (terms.forms(word), SAMPLE)
@@ -126,7 +126,7 @@ class Frequencies:
             for key, word in unknown.items()
             if len(newest[key]) <= SPLIT_ROWS_MAX
         }
-        index.expect((halves, SAMPLE) for halves in parts.values() if halves)
+        index.prefetch((halves, SAMPLE) for halves in parts.values() if halves)
         for key, word in unknown.items():
             looked_up, found = _look_up(index, newest[key], parts.get(key, ()), count)
             known[key] = self._keep_word(key, looked_up)
@@ -172,7 +172,7 @@ def _look_up(
     """
     compounds: tuple[str, ...] = ()
     if parts and index.newest([[parts]], limit=1):
-        index.expect(((part,), 1) for part in parts)
+        index.prefetch(((part,), 1) for part in parts)
         compounds = tuple(part for part in parts if index.newest([[(part,)]], limit=1))
         others = index.newest([[compounds]], limit=SAMPLE)
         found = sorted({*found, *others}, reverse=True)
@@ -435,7 +435,7 @@ class _TermRows:
         found: dict[int, float] = {}
         searched: list[Forms] = []
         remaining = sum(self._idf[word] for word in words)
-        self._index.expect(
+        self._index.prefetch(
             (self._forms[word], WALKED_MAX) for word in words if word not in self._rows
         )
         for word in words:

@@ -44,7 +44,7 @@ _LINE_FEEDS = str.maketrans({"\n": r"\n", "\t": r"\t"})
 
 
 def escape_invisible(text: str) -> str:
-    r"""Return the text with invisible characters, but no line feed or tab, as escapes such as `\x1b`."""
+    r"""Return the text with invisible characters, except line feeds and tabs, as escapes such as `\x1b`."""
     if text.isascii() and text.isprintable():  # fillers are printable
         return text
     return _INVISIBLE_OR_JOINER.sub(_python_escape, text.replace("\r\n", "\n"))
@@ -98,7 +98,7 @@ def cell_count(text: str) -> int:
 
 
 def _cell_widths(text: str) -> Iterator[int]:
-    """Yield the terminal cells, 0 to 2, of each character; a joined emoji has only those of its first."""
+    """Yield the terminal cells, 0 to 2, of each character; characters joined to an emoji take 0."""
     before = ""
     for character in text:
         if character.isascii():

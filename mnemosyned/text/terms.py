@@ -190,7 +190,7 @@ stem = _STEMS.__getitem__
 
 @lru_cache(maxsize=1)
 def _irregular_forms_by_stem() -> dict[str, tuple[str, ...]]:
-    """Return {stem: irregular forms of its word}, such as `bought` for the stem of `buy`."""
+    """Return {stem: other irregular forms of the word}, such as `bought` for the stem of `buy`."""
     others: dict[str, tuple[str, ...]] = {}
     for family in _TABLES["irregular_forms"].split(","):
         stems = {stem(word): word for word in family.split()}
@@ -208,7 +208,7 @@ def irregular_forms(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _synonyms_by_stem() -> dict[str, tuple[str, ...]]:
-    """Return {stem: synonyms of its word, with their irregular forms}."""
+    """Return {stem: synonyms of the word, with their irregular forms}."""
     synonyms: dict[str, tuple[str, ...]] = {}
     for family in _TABLES["synonyms"].split(","):
         for own in (words := family.split()):
@@ -258,7 +258,7 @@ def accent_variants(word: str) -> tuple[str, ...]:
 
 
 def _accented_forms(word: str, accented: dict[str, str]) -> Iterator[str]:
-    """Yield a word, and then the word with one accent, for each of its letters that `accented` maps."""
+    """Yield a word, then its copies with one accent added, for each letter that `accented` maps."""
     yield word
     for index, letter in enumerate(word):
         if letter in accented:
@@ -376,7 +376,7 @@ class Terms:
     def are_names(self) -> bool:
         """Whether all terms are names and codes, at least one a code with digits: `Renate QX-48213`.
 
-        They have no meaning, as `mp3` has.
+        Unlike `mp3`, they have no meaning for semantic search.
         """
         codes = {
             word
@@ -481,8 +481,7 @@ def has_unspaced_script(text: str) -> bool:
 def _compound_and_parts(token: str) -> list[str]:
     """Return a compound such as `mother/daughter` and its words, or only the token if it is a code.
 
-    It is cut to `PHRASE_TOKENS_MAX` tokens. The list is empty for a token without letters or
-    digits.
+    A compound is cut to `PHRASE_TOKENS_MAX` tokens. Empty for a token without letters or digits.
     """
     ends = [part.end() for part in islice(WORD.finditer(token), PHRASE_TOKENS_MAX)]
     if len(ends) == PHRASE_TOKENS_MAX:
@@ -497,7 +496,7 @@ def _compound_and_parts(token: str) -> list[str]:
 
 
 def _character_pairs(text: str) -> list[str]:
-    """Return all pairs of neighboring letters in scripts without spaces; a single letter alone."""
+    """Return all pairs of neighboring letters in scripts without spaces, and lone letters."""
     pairs: list[str] = []
     for run in _UNSPACED_RUN.findall(text):
         pairs.extend(run[i : i + 2] for i in range(max(1, len(run) - 1)))

@@ -46,7 +46,7 @@ class TokenCounter(Protocol):
 
 
 def count_weighted_chars(text: str) -> int:
-    """Return the weighted length of a text: `CHARS_PER_TOKEN` for each estimated token.
+    """Return a text's number of characters, weighted so that `CHARS_PER_TOKEN` make a token.
 
     Only Chinese, Japanese and Korean characters have a weight other than 1, by `TokenEstimator`.
     """

@@ -474,7 +474,7 @@ def order(
         lambda *_: 1.0,
     )
     ordered = put_successors_first(results, matches, lambda _: comparison)
-    return [result.place for result in ordered]
+    return [result.main_position for result in ordered]
 
 
 def test_a_newer_result_is_put_before_the_first_result_that_it_replaced() -> None:

@@ -105,7 +105,7 @@ class BearingRater:
         topics = len(self._topics)
         need = _apply_network("request", asked[None, topics:], [request])[0]
         return [
-            0.0 if profile is None else _rate(asked, profile, need, topics)
+            0.0 if profile is None else _rate_need(asked, profile, need, topics)
             for profile in known
         ]
 
@@ -291,7 +291,7 @@ def _read_network(name: str) -> tuple[Any, Any, Any, Mapping[str, int]]:
         return file["matrix"] * scales, bias, out, weights
 
 
-def _rate(asked: Any, profile: Any, need: float, topics: int) -> float:  # noqa: ANN401 as above
+def _rate_need(asked: Any, profile: Any, need: float, topics: int) -> float:  # noqa: ANN401 as above
     """Return the probability that a request needs a text, by profiles: topic scores, then the vector."""
     nearest = float(asked[:topics].clip(max=profile[:topics]).max())
     cosine = float(asked[topics:] @ profile[topics:])

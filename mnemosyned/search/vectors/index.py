@@ -111,7 +111,7 @@ class VectorCodes:
         return list(positions.tolist())
 
     def _sift_rows(self, code: Any) -> Any:  # noqa: ANN401 numpy is loaded late
-        """Return the rows with a position, up to `SIFTED_MAX`, whose codes differ least."""
+        """Return up to `SIFTED_MAX` rows in use whose codes differ least from `code`."""
         np = self._np
         differ = np.empty(len(self._positions), dtype=np.uint16)
         for start in range(0, len(differ), CODES_AT_ONCE):
@@ -196,7 +196,7 @@ class VectorIndex(VectorCodes, VectorSearch):
         """Vectors by position."""
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Store the codes of {position: vector}, and the vectors themselves if there is room."""
+        """Store the vectors' codes, and the vectors if there is room; return False if all are too old."""
         with self._lock:  # what was dropped must not come back
             if len(self.kept) + len(vectors) <= self._kept_max:
                 self.kept = {**self.kept, **vectors}
@@ -321,5 +321,5 @@ class StorageIndex:
         return False
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:  # noqa: ARG002
-        """Add the stored `positions` to the count of vectors; `after` 0 begins a new count."""
+        """Add the number of `positions` to the count of vectors, which begins at 0 if `after` is 0."""
         self._count = len(positions) + (self._count if after else 0)

@@ -128,7 +128,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         self._wake.set()
 
     def note_edits(self, positions: Sequence[int]) -> None:
-        """Let the thread embed again the edited memories with these row numbers."""
+        """Have the thread embed the edited memories with these row numbers again."""
         self._reworded.extend(positions)
         self.note_deletions()
 
@@ -277,7 +277,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         return min(vectors) if index.put(vectors) else 0
 
     def _recount_vectors(self, index: VectorIndex | StorageIndex) -> None:
-        """Count the stored vectors in the status part by part, and remove deleted ones from the index."""
+        """Count the stored vectors page by page for the status; remove deleted ones from the index."""
         after = embedded = 0
         while after < sys.maxsize:
             if self._closing.is_set():

@@ -320,7 +320,7 @@ class SharedVectors(embedding.EmbeddingThread):
                     del self._indexes[other]
 
     def _find_owners(self) -> None:
-        """Queue the next page of owners that lack vectors; after the last, wait `ROUND_S`."""
+        """Queue the next page of owners that lack vectors; after the last page, start again in `ROUND_S`."""
         try:
             page = self._lacking(self.identity, self._round_after, ROUND_PAGE)
         except MnemosynedError as error:
@@ -486,7 +486,7 @@ class OwnerVectors(embedding.CommonVectors):
         return self._storage_search(model) or NewestVectors(self._store, model)
 
     def _storage_search(self, model: int) -> engine_ports.StorageSearch | None:
-        """Return an object that searches vectors of a model in the database; None if it cannot."""
+        """Return an object that searches vectors of a model in the database; None if it cannot compare them."""
         return self._store.search(model, limit_s=self._wait_s)
 
     def _model_number(self) -> int:

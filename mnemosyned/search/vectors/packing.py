@@ -39,7 +39,7 @@ def load_numpy() -> ModuleType:
 
 
 def pack_four_bits(vectors: Any) -> list[bytes]:  # noqa: ANN401 numpy is loaded late
-    """Return each row of a matrix, with an even count of columns, as a vector of four bits."""
+    """Return each row of a matrix, with an even count of columns, as bytes with four bits per number."""
     np = load_numpy()
     steps = 8 / (CLIPPED * np.abs(vectors).max(axis=1, keepdims=True) + 1e-12)
     numbers = (np.clip(np.floor(vectors * steps), -8, 7) + 8).astype(np.uint8)
@@ -58,7 +58,7 @@ def is_four_bits(vector: bytes) -> bool:
 
 
 def unpack(vectors: Sequence[bytes]) -> Any:  # noqa: ANN401 as above
-    """Return vectors of one form as the rows of a matrix in single precision, of length one."""
+    """Return vectors of one form as rows, scaled to length one, of a matrix in single precision."""
     np = load_numpy()
     if not is_four_bits(vectors[0]):
         halves = np.frombuffer(b"".join(vectors), dtype="<f2")

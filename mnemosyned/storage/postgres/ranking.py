@@ -106,7 +106,7 @@ class PostgresWords(WordRows):
         )
         return row or 0
 
-    def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
+    def prefetch(self, asked: Iterable[tuple[Forms, int]]) -> None:
         for word, limit in asked:
             forms = tuple(word)
             if self._newest_known(forms, limit) is None:

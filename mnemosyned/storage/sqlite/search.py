@@ -263,7 +263,7 @@ class FtsWords(WordRows):
             **self._narrow.values,
         )
 
-    def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
+    def prefetch(self, asked: Iterable[tuple[Forms, int]]) -> None:
         """Do nothing, as reading words ahead saves no time in a local file."""
 
 

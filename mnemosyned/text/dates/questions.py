@@ -149,7 +149,7 @@ def _read_day_of_month(groups: Mapping[str, str]) -> int:
 
 
 def _month_day_span(today: datetime, day: int, *, ahead: bool) -> TimeSpan | None:
-    """Return the last or, with `ahead`, next day with a number, as "the 26th"; None for no such number."""
+    """Return the last or, with `ahead`, next day such as "the 26th"; None if no month has this day."""
     first = today.replace(day=1)
     for step in range(MONTH_DAY_STEPS):
         month = shift_months(first, step if ahead else -step)
@@ -177,7 +177,7 @@ def _season_span(groups: Mapping[str, str], today: datetime) -> TimeSpan:
 def _easter_span(
     groups: Mapping[str, str], today: datetime, *, ahead: bool
 ) -> TimeSpan:
-    """Return Good Friday to Easter Monday of the year named, or else of the latest or, if `ahead`, next."""
+    """Return Good Friday to Easter Monday of a named year, else the latest or, with `ahead`, the next."""
     years = [today.year, today.year + (1 if ahead else -1)]
     for year in [int(groups["year"])] if "year" in groups else years:
         # By Gauss, for the Gregorian calendar.
@@ -463,7 +463,7 @@ def _blank_out(text: str, match: re.Match[str], blank: str) -> str:
 
 
 def _may_mention_time(text: str) -> bool:
-    """Return False if a text surely has no time expression; a check that takes less time."""
+    """Return False if a text surely has no time expression; a quick check."""
     words = WORD.findall(text.casefold())
     return not _HINTS.isdisjoint(words) or any(
         (len(word) == YEAR_CHARS and word.isdigit())
@@ -529,7 +529,7 @@ def compile_translation_rules() -> list[_TranslationRules]:
 def _compile_rules(
     hints: Iterable[str], rules: Iterable[tuple[str, Translation]]
 ) -> _TranslationRules:
-    """Return the rules with compiled patterns, and with `hints`: words of which each match has one."""
+    """Return the rules with compiled patterns and `hints`: every text that matches has one of these words."""
     compiled = [
         (re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), translation)
         for pattern, translation in rules
@@ -632,7 +632,7 @@ _FROM = re.compile(_PATTERNS["from"])
 
 @cache
 def _compile_order_pattern(*fields: str) -> re.Pattern[str]:
-    """Return a pattern of words for an order in any language, such as "newest"."""
+    """Return a pattern of the words in these fields of all languages, such as "newest"."""
     groups = (
         f"(?P<{field}>{'|'.join(getattr(order, field) for order in _ORDERS)})"
         for field in fields

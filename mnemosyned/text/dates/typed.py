@@ -366,7 +366,7 @@ def _read_english_time(words: str, now: datetime, *, ahead: bool) -> TypedTime |
 
 
 def _nearest_leap_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Return the nearest such day for words such as "29 february"; None beyond `LEAP_YEARS`."""
+    """Return the last or, with `ahead`, next leap day for words such as "29 february"; None if too far."""
     for years in range(LEAP_YEARS + 1):
         year = now.year + (years if ahead else -years)
         day = _read_english_time(f"{words} {year}", now, ahead=ahead)
@@ -455,7 +455,7 @@ _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 
 @lru_cache(maxsize=1)
 def _build_accent_table() -> tuple[re.Pattern[str], dict[str, str]]:
-    """Return a pattern of words for times without accents, and {such a word: its accented form}."""
+    """Return a pattern of time words typed without accents, and {typed word: accented form}."""
     accented: dict[str, str] = {}
     for language in LANGUAGES:
         words = [*language.months, *language.weekdays, *language.counts]
