@@ -100,7 +100,7 @@ class OwnerRounds:
         self.scheduler.set_schedule(self.shared.settings.config)
 
     def wake(self) -> None:
-        """Compute the next round again after the wall clock has jumped, such as after suspend."""
+        """Compute the time of the next round again, after the wall clock has jumped as by a suspend."""
         if self._is_started:
             self.scheduler.wake()
 

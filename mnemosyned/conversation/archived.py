@@ -73,7 +73,7 @@ def as_message(memory: MemoryRecord) -> dict[str, Any]:
 
 
 def as_original(memory: MemoryRecord) -> MemoryRecord:
-    """Return a memory, with the message's own content in place of the placeholder for a wordless one."""
+    """Return a memory, with a wordless message's own content if its text is only a placeholder."""
     if memory.content != WORDLESS:
         return memory
     content = as_message(memory).get("content")
@@ -94,7 +94,7 @@ def extract_readable_text(message: Message) -> str:
 
 
 def find_message_times(messages: Sequence[Message], *, now: datetime) -> list[datetime]:
-    """Return the time of each message; without a timestamp, the time of the message before.
+    """Return the time of each message; one without a timestamp has the time of the previous message.
 
     Messages before the first timestamp get the first timestamp, or `now` if there is none. A time in
     the future, by another clock, becomes `now`.
@@ -179,7 +179,7 @@ def truncate_results(
 
 
 def find_original_id(message: Message) -> str:
-    """Return the id of the archived original that a truncated message names; empty for any other."""
+    """Return the id of the archived original that a truncated message names; empty for other messages."""
     if is_plain(message):
         return ""
     marks = (

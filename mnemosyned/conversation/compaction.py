@@ -116,7 +116,7 @@ class CompactionPolicy(Protocol):
     name: ClassVar[str]
 
     def due(self, usage: int) -> CompactionDecision:
-        """Decide whether a conversation of `usage` tokens must be compacted."""
+        """Return whether a conversation of `usage` tokens must be compacted, and why."""
         ...
 
     def compact(
@@ -137,7 +137,7 @@ def should_compact(policy: CompactionPolicy, usage: int) -> CompactionDecision:
 def decide_at_threshold(
     usage: int, fraction: float, max_tokens: int
 ) -> CompactionDecision:
-    """Decide to compact if `usage` tokens reach a `fraction` of `max_tokens`; never with 0 or less."""
+    """Return whether to compact: if `usage` reaches a `fraction` of `max_tokens`, which must be above 0."""
     reached = max_tokens > 0 and usage >= make_exact_fraction(fraction) * max_tokens
     return CompactionDecision(
         reached, f"{fraction:.0%} of {max_tokens:,}" if reached else ""
@@ -220,7 +220,7 @@ class MemoryConsolidator:
         return self.due(current_tokens).due
 
     def due(self, usage: int) -> CompactionDecision:
-        """Decide to compact if `usage` tokens reach the threshold of the window."""
+        """Return whether to compact: if `usage` tokens reach the threshold of the window."""
         return decide_at_threshold(usage, self.threshold_pct, self.max_tokens)
 
     def consolidate(
@@ -235,7 +235,10 @@ class MemoryConsolidator:
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> Compaction:
-        """Replace all but the `keep_recent` newest messages with a summary of their key facts."""
+        """Return a conversation with a summary in place of old messages, and call the audit callback.
+
+        All but the `keep_recent` newest messages are replaced by a summary of their key facts.
+        """
         keep = self.keep_recent if keep_recent is None else keep_recent
         split = SplitConversation(messages, keep=keep)
         unchanged = split.unchanged(

@@ -237,7 +237,7 @@ class ContextManager:
         learnings: Sequence[str],
         spare_tokens: int | None = None,
     ) -> _AddedSections:
-        """Write the sections of learnings, which are instructions, and of memory, within `spare_tokens`."""
+        """Return the sections of learnings and of memory, within their budgets and `spare_tokens`."""
         counter, budget = self._counter, self.budget
         spare = sys.maxsize if spare_tokens is None else spare_tokens
         headings = counter.text(LEARNINGS_HEADING) + JOINT_TOKENS

@@ -10,7 +10,7 @@ from mnemosyned.conversation.messages import (
     Message,
     PartKind,
     find_tool_names,
-    is_intent,
+    has_user_content,
     is_plain,
     message_parts,
     message_text,
@@ -244,7 +244,9 @@ def find_round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
     last message with text. Conclusions with few content words are left out.
     """
     concluding: dict[int, str] = {}
-    requests = [index for index, message in enumerate(messages) if is_intent(message)]
+    requests = [
+        index for index, message in enumerate(messages) if has_user_content(message)
+    ]
     for start, stop in pairwise([-1, *requests, len(messages)]):
         work = messages[start + 1 : stop]
         spoken = [

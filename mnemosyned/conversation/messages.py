@@ -113,7 +113,7 @@ def is_system(message: Message) -> bool:
     return message.get("role") in SYSTEM_ROLES
 
 
-def is_intent(message: Message) -> bool:
+def has_user_content(message: Message) -> bool:
     """Return True if a message is the user's own words or files, not only results of tools.
 
     An image in a tool's result belongs to the tool.

@@ -28,7 +28,7 @@ from mnemosyned.conversation.messages import (
     PartKind,
     count_pinned,
     find_tool_names,
-    is_intent,
+    has_user_content,
     is_system,
     message_id,
     message_parts,
@@ -79,13 +79,13 @@ class AutoPolicy:
         self._counter = counter or FullCounter(TokenEstimator())
 
     def due(self, usage: int) -> compaction.CompactionDecision:
-        """Decide to compact if `usage` tokens reach the threshold of the context window."""
+        """Return whether to compact: if `usage` tokens reach the threshold of the context window."""
         return compaction.decide_at_threshold(usage, self.threshold, self.max_tokens)
 
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> compaction.Compaction:
-        """At the threshold, shorten old tool results, and if needed summarize the oldest messages.
+        """Return a compaction: with shorter old tool results, and if needed a summary of the oldest messages.
 
         The `keep_recent` newest messages stay, by default the policy's own number; their tool
         results are shortened only if they exceed the window. Below the threshold nothing changes.
@@ -98,7 +98,7 @@ class AutoPolicy:
         )
         if not self.due(unchanged.tokens_before).due:
             return unchanged
-        stubs = self._make_stubs(split, costs)
+        stubs = self._shorten_old_results(split, costs)
         if sum(costs) <= compute_share(self.max_tokens, self.target) or not split.old:
             originals = split.take(sorted(stubs))
             return replace(
@@ -111,7 +111,7 @@ class AutoPolicy:
         done = self._replace_oldest(unchanged, split, stubs, costs)
         return done if done.tokens_after < unchanged.tokens_before else unchanged
 
-    def _make_stubs(
+    def _shorten_old_results(
         self, split: compaction.SplitConversation, costs: list[int]
     ) -> dict[int, Message]:
         """Return {position: message with shortened results}, enough to meet the target; update `costs`.
@@ -351,7 +351,7 @@ class RoundsPolicy:
         self._counter = counter or FullCounter(TokenEstimator())
 
     def due(self, usage: int) -> compaction.CompactionDecision:
-        """Decide to compact if `usage` tokens are more than the limit, but not at the limit."""
+        """Return whether to compact: if `usage` tokens are more than the limit, but not at the limit."""
         over = usage > self.token_limit
         return compaction.CompactionDecision(
             over, f"over {self.token_limit:,}" if over else ""
@@ -360,9 +360,9 @@ class RoundsPolicy:
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> compaction.Compaction:
-        """Above the limit, replace the agent's work in earlier rounds with shorter summaries.
+        """Return a compaction: with summaries in place of the agent's work in earlier rounds.
 
-        A round is the work between two messages of the user. If that is not enough, the last round
+        A round is the work between two messages of the user. If this does not meet the limit, the last round
         is summarized as well, except its `keep_recent` newest messages, and then the longest tool
         results are shortened.
         """
@@ -499,7 +499,7 @@ def _mark_immovable_messages(
     """Return for each message whether it must stay: system's and user's messages, and their groups."""
     marks = [
         is_system(message)
-        or (is_intent(message) and not summary_message.is_summary(message))
+        or (has_user_content(message) and not summary_message.is_summary(message))
         for message in messages
     ]
     for begin, end in pairwise(groups.cuts):
@@ -515,7 +515,7 @@ def _find_last_round_start(
     intents = [
         position
         for position, stays in enumerate(immovable)
-        if stays and is_intent(messages[position])
+        if stays and has_user_content(messages[position])
     ]
     return intents[-1] + 1 if intents else count_pinned(messages)
 

@@ -227,7 +227,7 @@ class Relevance:
         return bool(self._stems) or enough_pairs or self._names_a_time
 
     def select_relevant_hits(self, hits: list[Hit]) -> list[Hit]:
-        """Return the hits worth showing, in their order."""
+        """Return the hits that are relevant to the message, in their order."""
         if not self.has_content or not hits:
             return []
         floor = hits[0].score * SCORE_SHARE_MIN

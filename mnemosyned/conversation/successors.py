@@ -169,7 +169,9 @@ class SuccessorFinder:
             for quote in section.quotes:
                 if sum(len(lines[id].text) for id in added[-1]) > section.chars_max:
                     break  # the rest has no room, and to compare a quote takes milliseconds
-                chain, later = self._follow(quote, ended.get(quote.source_id, ()))
+                chain, later = self._chain_successors(
+                    quote, ended.get(quote.source_id, ())
+                )
                 if not chain:
                     continue
                 newest, *older = chain
@@ -186,13 +188,13 @@ class SuccessorFinder:
                     lines[id] = newest
                     line_of.setdefault(newest.source_id, id)
                     added[-1].append(id)
-                lines[id] = self._put_behind(lines[id], list(reversed(older)))
+                lines[id] = self._add_related(lines[id], list(reversed(older)))
                 doubtful += [(odds, id, each) for odds, each in later]
         best: dict[str, float] = {}
         """The log odds of the likeliest line, by the successor's id."""
         for odds, id, each in sorted(doubtful, key=lambda each: -each[0]):
             if odds >= best.setdefault(each.id, odds) - SPREAD:
-                lines[id] = self._put_behind(lines[id], [each])
+                lines[id] = self._add_related(lines[id], [each])
         return [
             replace(section, quotes=[lines[id] for id in chosen])
             for section, chosen in zip(sections, added, strict=True)
@@ -210,7 +212,7 @@ class SuccessorFinder:
                 for _, successor in self._find_successors(quote, SURE_MIN):
                     yield memory.id, successor.memory.id
 
-    def _put_behind(
+    def _add_related(
         self, newest: InjectedQuote, others: Sequence[InjectedQuote]
     ) -> InjectedQuote:
         """Return a quote with `others` as related quotes, if these add keywords and the agent lacks them."""
@@ -225,7 +227,7 @@ class SuccessorFinder:
         older.sort(key=lambda each: each.said, reverse=True)
         return replace(newest, related=(*later[:LATER_MAX], *older))
 
-    def _follow(
+    def _chain_successors(
         self, quote: InjectedQuote, ended: Sequence[EndedStatement]
     ) -> tuple[list[InjectedQuote], list[tuple[float, InjectedQuote]]]:
         """Return the sure successors of a quote, newest first, then the quote; and doubtful successors.

@@ -132,8 +132,8 @@ class WindowSelection:
     def build_messages(self, *, memory: str = "") -> list[messages.Message]:
         """Return the window's messages in order, with the recalled `memory` as one of them.
 
-        It goes before the new message, and before the tool call that the new message answers. An
-        empty text adds none.
+        The memory is placed before the new message, and before a tool call that this answers. Empty
+        memory is left out.
         """
         place = max(self.start, self.groups.cut_before(len(self.history)))
         metadata = {"kind": MEMORY_KIND}
@@ -164,7 +164,7 @@ class WindowSelection:
         return sum(map(self._count_tokens_at, range(self.start, len(self.history))))
 
     def _count_tokens_at(self, position: int) -> int:
-        """Return the tokens of the history's message at a position, counted once and remembered."""
+        """Return the tokens of the history's message at a position, counted once and cached."""
         cost = self._costs.get(position)
         if cost is None:
             cost = self._counter.message(self.history[position])

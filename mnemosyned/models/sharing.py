@@ -40,7 +40,7 @@ class ModelTurns:
 
     @contextmanager
     def borrow(self, owner: int) -> Iterator[TextModel]:
-        """Lend an owner a free model for a block, after its turn has come. Raises `SummarizerFailed`."""
+        """Return a context manager that lends a model on the owner's turn. Raises `SummarizerFailed`."""
         model = self._acquire_model(owner)
         try:
             yield model

@@ -338,7 +338,7 @@ class ModelSummarizer(Summarizer):
         self._max_tokens = max_tokens
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the model's summary of memories, checked, with index terms for words it lacks.
+        """Return the model's summary of memories, checked, with index terms for words missing from it.
 
         Memories too short to be shortened get an extractive summary. Raises `SummarizerFailed` if
         no answer is acceptable, or `ModelUnavailable` if the model is too small for instructions.

@@ -92,7 +92,7 @@ class StatementSelection:
         heap: list[tuple[float, int]],
         heads: dict[int, Statement | None],
     ) -> None:
-        """Push a copy of a statement, cut after a clause to fit in the room; at most once for each."""
+        """Push a copy of a statement, cut to fit, onto the heap; do nothing if this was tried before."""
         if statement.at in heads or len(heads) >= HEADS_MAX:
             return
         head = self.fit(statement, self.room)

@@ -374,7 +374,7 @@ class _RollupComposer:
         return join_terms(terms)
 
     def _rank_informative_pools(self) -> list[list[Statement]]:
-        """Return the statements of each summary by the gain of its best, the highest first.
+        """Return lists of statements, one for each summary, sorted by their best gain, the highest first.
 
         Summaries far below the median are left out, unless all texts together are small.
         """

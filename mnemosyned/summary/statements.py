@@ -52,7 +52,7 @@ _HAPPENING = _MARKS["beginnings"] | _MARKS["plans"]
 
 
 def _mark_word(chunk: str) -> int:
-    """Return the word lists and forms, such as the past, of a word as written: a bit for each."""
+    """Return a bit mask of the word lists and forms, such as the past, to which a written word belongs."""
     word = chunk.strip(_WORD_EDGE).lower()
     marks = sum(_MARKS[name] for name, words in _EVENT_WORDS.items() if word in words)
     is_past = word.endswith(_PAST_ENDINGS) and len(word) >= PAST_CHARS_MIN
@@ -75,7 +75,7 @@ def rate_event(
 ) -> float:
     """Return a factor for a sentence's worth: above 1 for an event, below 1 for anything else.
 
-    Feelings, advice, compliments, questions and first pronouns lower the factor. A decision or rule
+    Feelings, advice, compliments, questions and a pronoun at the start lower it. A decision or rule
     (`is_ruling`) has at least 1, unless it encourages or praises. Pronouns are ignored if the
     preceding sentence is shown too (`is_introduced`).
     """
@@ -172,7 +172,7 @@ COURTESIES = _collect_words("courtesies")
 _LEANING = BACKWARD | CONNECTIVES
 
 
-def leans_back(sentence: str) -> bool:
+def refers_back(sentence: str) -> bool:
     """Return True if a sentence begins with a reference to the sentence before, such as "That"."""
     head, _, rest = sentence.partition(" ")
     word = head.strip(_EDGE).rstrip(",.;:!?").lower()
@@ -363,7 +363,7 @@ class StatementReader:
         needs: int | None = None
         if readable:
             text = remove_opener(text)
-            if leans_back(text):
+            if refers_back(text):
                 needs = before
                 readable = before is not None and self._may_follow(before, text)
             weight *= rate_event(

@@ -155,7 +155,7 @@ RULES = (
     Rule("courtesies", ((_STATEMENTS, "is_courtesy", "lambda words: False"),), SUMMARY),
     Rule(
         "sentences that lean back",
-        ((_STATEMENTS, "leans_back", "lambda sentence: False"),),
+        ((_STATEMENTS, "refers_back", "lambda sentence: False"),),
         SUMMARY,
     ),
     Rule(

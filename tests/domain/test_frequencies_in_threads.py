@@ -43,7 +43,7 @@ class SameRows(WordRows):
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
         return rows
 
-    def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
+    def prefetch(self, asked: Iterable[tuple[Forms, int]]) -> None:
         del asked
 
 

@@ -14,7 +14,7 @@ from mnemosyned.conversation.messages import (
     PartKind,
     find_tool_names,
     group_messages,
-    is_intent,
+    has_user_content,
     message_id,
     message_parts,
     message_text,
@@ -120,7 +120,7 @@ SHOT = tool_result("t1", [IMAGE])
     (says(None), True),
 ])  # fmt: skip
 def test_a_tools_answer_is_no_users_word(message: Message, *, is_users: bool) -> None:
-    assert is_intent(message) is is_users
+    assert has_user_content(message) is is_users
 
 
 def test_a_message_is_called_by_its_id_or_by_what_is_in_it() -> None:

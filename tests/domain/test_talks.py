@@ -27,7 +27,7 @@ from mnemosyned.conversation.messages import (
     Message,
     MessageCounter,
     group_messages,
-    is_intent,
+    has_user_content,
     is_system,
     message_id,
 )
@@ -125,7 +125,9 @@ def test_the_newest_messages_stay_except_results_longer_than_the_window(
 @given(talk=talks(), limit=LIMITS)
 def test_rounds_keep_every_word_of_the_users(talk: list[Message], limit: int) -> None:
     def own(messages: Sequence[Message]) -> list[Message]:
-        return [one for one in messages if is_intent(one) and not is_summary(one)]
+        return [
+            one for one in messages if has_user_content(one) and not is_summary(one)
+        ]
 
     done = RoundsPolicy(limit, counter=FULL).compact(talk)
 

@@ -86,7 +86,7 @@ def is_same_subject(new: frozenset[str], old: frozenset[str]) -> bool:
 
 
 def find_content_words(parsed: Terms) -> frozenset[str]:
-    """Return lower-case singular words without function words, and grams of unspaced scripts."""
+    """Return lower-case singular words without function words, and character pairs of unspaced scripts."""
     words = {word.casefold() for word in parsed.words} - FUNCTION_WORDS
     return frozenset([*(_PLURAL.sub("", word) for word in words), *parsed.grams])
 

@@ -252,7 +252,7 @@ def _is_preference_alone(message: str) -> bool:
 def _read_statements(
     text: str, rated: Mapping[str, float], *, until: str | None = None
 ) -> tuple[list[LearningStatement], int]:
-    """Return the learnings stated in a text, and the number of sentences read, up to `until`."""
+    """Return the learnings stated before the sentence with `until`, and the number of sentences read."""
     statements: dict[str, LearningStatement] = {}
     count = 0
     before = ""

@@ -162,7 +162,7 @@ def _parse_pairs(table: str) -> list[tuple[str, str]]:
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern, ignoring case, with each `<name>` replaced by the shared part `name`."""
+    """Return a pattern compiled to ignore case, with each `<name>` replaced by the shared part `name`."""
     return re.compile(fill_parts(pattern, _load_shared_parts()), re.IGNORECASE)
 
 

@@ -169,7 +169,7 @@ class SourceDates:
         self._add_relative(text, said)
 
     def has_date(self, mention: DateMention) -> bool:
-        """Return True if the sources mention a date at least as exactly as the mention does."""
+        """Return True if the sources contain the mentioned date, with at least the same precision."""
         if mention.weekday is not None:
             return mention.weekday in self.weekdays
         return any(self._has_reading(*reading) for reading in mention.readings)

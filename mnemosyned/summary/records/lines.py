@@ -62,7 +62,7 @@ class RecordSummary:
 
 
 def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return the items in lists by their key, both in the order of their first occurrence."""
+    """Return {key: items}, both in the order of their first occurrence."""
     groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)

@@ -693,7 +693,7 @@ def _write_line(
 
 
 def _show_shape(texts: Sequence[str]) -> str:
-    """Return the first and the last of texts of one shape, and how many there are."""
+    """Return the first and the last of several texts of one shape, and their number, as text."""
     first, last = texts[0].rstrip(".…"), texts[-1].rstrip(".")
     if len(texts) == 1:
         return last
