@@ -22,7 +22,7 @@ from mnemosyned.fairness import ForegroundGate
 from mnemosyned.logs import logger
 from mnemosyned.memory import engine_ports
 from mnemosyned.memory.consolidation import Trigger
-from mnemosyned.memory.periods import Level, closed_before
+from mnemosyned.memory.periods import Level, open_from
 from mnemosyned.service.forgetting import RETRY_S, retention_of
 from mnemosyned.service.owners import OwnerLimiter
 from mnemosyned.service.service import MemoryService
@@ -189,7 +189,7 @@ class OwnerRounds:
             self.owners.with_work,
             before=config.sleep.cutoff(now),
             archived=retention_of(config).prunes,
-            closed={level: closed_before(level, over) for level in Level if level},
+            closed={level: open_from(level, over) for level in Level if level},
             limit=PAGE,
         )
         page = list_owners(after=engine_ports.LOCAL_OWNER)

@@ -226,7 +226,7 @@ class Capture:
         stored = self.store_messages(
             session, part.messages, conversation=part.conversation
         )
-        self._agents.advance(session.session, part.position, part.file)
+        self._agents.save_position(session.session, part.position, part.file)
         return stored, part.position
 
     def queue_session(self, session: AgentSession) -> bool:
@@ -344,7 +344,7 @@ class Capture:
         )
         if (reading.position, reading.file) != (session.position, session.file):
             # One column alone: a briefing may have been noted meanwhile.
-            self._agents.advance(session.session, reading.position, reading.file)
+            self._agents.save_position(session.session, reading.position, reading.file)
         return stored, reading.complete
 
 

@@ -175,7 +175,7 @@ class GroupLimits:
     """Characters from which a smaller group is summarized too."""
 
     def are_summarized(self, count: int, chars: int) -> bool:
-        """Return True if a batch of `count` memories is summarized, False if it is kept word for word."""
+        """Return True if memories of this count and length are summarized, False if kept word for word."""
         return count >= self.summarize_min or chars > self.verbatim_chars_max
 
 
@@ -224,7 +224,7 @@ def closed_batches(
 def _split_at_pauses(
     group: Sequence[Pending], pause: timedelta
 ) -> Iterator[list[Pending]]:
-    """Split memories, oldest first, wherever the next memory came `pause` or more later."""
+    """Yield the memories, oldest first, in parts: a new one begins after a pause of `pause` or more."""
     run = [group[0]]
     for memory in group[1:]:
         if memory.created_at - run[-1].created_at >= pause:
@@ -235,7 +235,7 @@ def _split_at_pauses(
 
 
 def _split_by_size(run: list[Pending], limits: GroupLimits) -> Iterator[list[Pending]]:
-    """Split memories into parts of about equal length within the limits of an episode."""
+    """Yield the memories in parts of about equal length that are within the limits of an episode."""
     size, chars = len(run), sum(memory.chars for memory in run)
     parts = max(ceil(size / limits.entries_max), ceil(chars / limits.chars_max))
     parts = min(parts, size)

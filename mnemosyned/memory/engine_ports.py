@@ -130,16 +130,16 @@ class Summarizer(Protocol):
         groups of usual size there are.
         """
 
-        def readable() -> Iterator[
+        def mask_groups() -> Iterator[
             tuple[tuple[K, tuple[Detail, ...]], Sequence[MemoryRecord]]
         ]:
-            """Yield the masked memories of a group that a summary may mention; add exact values to the key."""
+            """Yield each group's memories that a summary may mention, masked; add exact values to the key."""
             for key, originals in groups:
                 lasting, details = select_mentionable(originals)
                 yield (key, details), lasting
 
         for (key, details), outcome in self.summarize_each(
-            readable(), expected=expected
+            mask_groups(), expected=expected
         ):
             if isinstance(outcome, Exception):
                 yield key, outcome
@@ -290,7 +290,10 @@ class VectorSearch(Protocol):
         """Return {position: cosine to the question's vector} for the positions that have a stored vector."""
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
-        """Return {position: cosine} of the `count` vectors nearest to a question, with `least` or more."""
+        """Return {position: cosine} of the `count` vectors most similar to a question's, nearest first.
+
+        Vectors with a cosine below `least` are left out.
+        """
 
     def nearest_and_cosines(
         self, question: bytes, count: int, positions: AbstractSet[int], *, least: float

@@ -84,7 +84,7 @@ def group_into_periods(
     minimum: int = ROLLUP_MIN,
     reopened: frozenset[str] = frozenset(),
 ) -> list[Period]:
-    """Return the days, weeks or months of at least `minimum` summaries each, the oldest first.
+    """Return the days, weeks or months (`to_level`) with at least `minimum` summaries, oldest first.
 
     A summary belongs to the UTC day, ISO week or month in which its coverage begins. Summaries that already
     have a parent are left out, unless the parent's id is in `reopened`.
@@ -119,7 +119,7 @@ def begin_of(level: Level, moment: datetime) -> datetime:
     return day.replace(day=1) if level is Level.MONTH else day
 
 
-def closed_before(level: Level, closed_by: datetime) -> datetime:
+def open_from(level: Level, closed_by: datetime) -> datetime:
     """Return the beginning of the first period of a level that is not over at `closed_by`.
 
     A month is over with the last week that begins in it, so that its shorter periods are over, too.

@@ -435,9 +435,7 @@ class RetentionService:
     def _finish(self, keys: Sequence[str]) -> int:
         """Delete recoverable memories for good, chunk by chunk; return how many. Raises `PartlyDone`."""
         report = "are forgotten for good"
-        return sum(
-            run_in_chunks(keys, CHUNK, self.store.deletion.finish, report=report)
-        )
+        return sum(run_in_chunks(keys, CHUNK, self.store.deletion.erase, report=report))
 
     def _due_keys(self) -> list[str]:
         """Return the store's keys of memories whose grace period is over."""

@@ -306,7 +306,9 @@ class UndoService:
             return {returned.episode: returned for returned in preview}
         now = self.sleeper.cycle.clock.now()
         try:
-            step = partial(self.store.undo.apply, now=now, held_until=held_until)
+            step = partial(
+                self.store.undo.undo_episodes, now=now, held_until=held_until
+            )
             report = "episodes were undone"
             undone = run_in_chunks(ids, UNDO_CHUNK, step, report=report, count=len)
         finally:

@@ -78,7 +78,7 @@ class SummarizerLease:
     ) -> Iterator[Summarizer]:
         """Lend the summarizer to the block, once nobody else has it.
 
-        Raises `SleepInProgress` after `wait_s`. The error that others get until then names the `purpose`.
+        Raises `SleepInProgress` after `wait_s`. Other borrowers get an error that names the `purpose`.
         """
         if not self._lock.acquire(timeout=wait_s):
             raise SleepInProgress(
@@ -232,7 +232,7 @@ class CycleStopper:
         )
 
     def pause(self, hold: timedelta) -> CycleReport:
-        """Hold back background cycles for the time `hold`, or no longer if it is 0; return an empty report."""
+        """Hold back background cycles for `hold`, or no longer if it is 0; return a report with the end."""
         self._held_from = None
         if hold:
             self._hold_at_least(hold)

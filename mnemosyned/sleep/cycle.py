@@ -15,7 +15,7 @@ from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory import consolidation
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import Summarizer
-from mnemosyned.memory.periods import Child, Level, begin_of, closed_before
+from mnemosyned.memory.periods import Child, Level, begin_of, open_from
 from mnemosyned.memory.ports import MemoryStore, PendingRollups
 from mnemosyned.memory.values import SummarizerState, SummarizerStatus
 from mnemosyned.sleep.consolidate import (
@@ -120,7 +120,7 @@ def _plan_rollups(
     ]
     reopened: set[datetime] = set()
     for level in UPPER_LEVELS:
-        limit = closed_before(level, cutoff)
+        limit = open_from(level, cutoff)
         coming = [child for child in coming if child.covers_from < limit]
         reopened.update(child.covers_from for child in coming)
         pending = context.store.rollups.pending(
@@ -403,7 +403,7 @@ class SleepCycle:
 def _log_finished_cycle(
     report: consolidation.CycleReport, before: SummarizerStatus, after: SummarizerStatus
 ) -> None:
-    """Log the report of a cycle, with the model's counts of calls from `before` to `after`."""
+    """Log the report of a cycle, with the numbers of the model's answers between `before` and `after`."""
     has_model = after.state is not SummarizerState.RULES
     log.info(
         "cycle_finished",

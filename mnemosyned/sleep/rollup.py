@@ -49,7 +49,7 @@ class RollupRun:
     def roll_up(self, *, before: datetime) -> None:
         """Roll up all periods that ended by the time `before`, while the cycle may continue.
 
-        Periods that are not over at the time of the oldest memory that waits for consolidation wait, too.
+        A period that ends after the oldest memory that waits for consolidation waits, too.
         """
         levels = list(UPPER_LEVELS)
         with self._store.search.one_snapshot():
@@ -78,7 +78,7 @@ class RollupRun:
             level = levels[0]
             found = self._store.rollups.pending(
                 to_level=level,
-                before=periods.closed_before(level, before),
+                before=periods.open_from(level, before),
                 limit=ROLLUP_MAX,
             )
             failed = {periods.begin_of(level, begins) for begins in self._failed}
@@ -244,7 +244,7 @@ ENDED_ORIGINALS_MAX = 3
 
 
 def _is_all_ended(store: MemoryStore, summary: Episode) -> bool:
-    """Return True if newer memories ended all sentences of a summary's up to `ENDED_ORIGINALS_MAX` memories."""
+    """Return True if newer memories ended all that a summary of up to `ENDED_ORIGINALS_MAX` memories says."""
     if not 0 < summary.item_count <= ENDED_ORIGINALS_MAX:
         return False
     originals = store.memories.originals(summary.id)

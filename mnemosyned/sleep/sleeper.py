@@ -408,7 +408,7 @@ class Sleeper:
             log_failure("cap_not_enforced", error)
 
     def enforce_cap_in_background(self) -> None:
-        """Consolidate memories over the capacity now, unless cycles are postponed. Raises `SleepInProgress`."""
+        """Consolidate memories over the capacity in this thread, unless postponed. Raises `SleepInProgress`."""
         if time.monotonic() < self._postponed_until:
             return
         self.consolidate_excess(rules_only=bool(self._find_refusal()), wait_s=WAIT_S)

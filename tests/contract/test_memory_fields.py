@@ -114,7 +114,7 @@ def test_every_field_is_kept_in_the_archive_and_by_an_undo(store: MemoryStore) -
     consolidate(store, promotion("summary", unpinned))
 
     archived = get_memory(store, WHOLE.id)
-    store.undo.apply(["summary"], now=NOON, held_until=NOON)
+    store.undo.undo_episodes(["summary"], now=NOON, held_until=NOON)
 
     assert archived == replace(unpinned, tier=Tier.ARCHIVE, episode="summary")
     assert get_memory(store, WHOLE.id) == unpinned

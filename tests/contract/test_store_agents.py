@@ -39,7 +39,7 @@ def test_a_session_is_kept_and_updated(store: MemoryStore) -> None:
     first = session("codex:1")
     store.agents.keep_session(first)
     later = NOON + timedelta(hours=1)
-    store.agents.advance("codex:1", 77, "1:2")
+    store.agents.save_position("codex:1", 77, "1:2")
     store.agents.note_shown("codex:1", ["m3", "m1"], informed_at=NOON)
     store.agents.keep_session(
         replace(first, started_at=later, seen_at=later, directory="/w/x", shown=())

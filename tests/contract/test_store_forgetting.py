@@ -239,7 +239,7 @@ def test_forgotten_memories_leave_no_tag_behind(store: MemoryStore) -> None:
     assert steps(store, "t") == [("2", "a")]
 
     store.deletion.forget(["2"], grace=Grace("call", NOON))
-    store.deletion.finish(["2"])
+    store.deletion.erase(["2"])
 
     (left,) = listed(store, "t")
     assert left.memories == 0

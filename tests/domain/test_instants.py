@@ -18,7 +18,7 @@ import mnemosyned
 from mnemosyned.cli.output.terminal import local_time
 from mnemosyned.conversation.memory_items import MemoryItem, consolidate_memories
 from mnemosyned.instants import day_at, in_zone, shift, shift_months
-from mnemosyned.memory.periods import Level, Period, begin_of, closed_before, key_of
+from mnemosyned.memory.periods import Level, Period, begin_of, key_of, open_from
 from mnemosyned.models.summarizer import render_memory
 from mnemosyned.summary.extract import ExtractiveSummarizer, compose_episode, extract
 from mnemosyned.summary.grounding.check import GroundingSources
@@ -198,7 +198,7 @@ def test_each_instant_has_a_period_with_a_name(moment: datetime, level: Level) -
 
     assert begins <= moment < ends or (moment, ends) == (LAST, LAST)
     assert key_of(level, begins)
-    assert closed_before(level, moment) <= moment
+    assert open_from(level, moment) <= moment
 
 
 @pytest.mark.usefixtures("local")

@@ -61,7 +61,7 @@ def test_what_was_forgotten_stays_so_when_its_transcript_is_read_again(
 
     shop.write(*TALK, session="s2")
     shop.claude("s2").stop()
-    shop.store.agents.advance("claude-code:s1", 0, "")
+    shop.store.agents.save_position("claude-code:s1", 0, "")
     shop.claude().stop()
 
     assert shop.texts("claude-code:s1", "claude-code:s2") == SAID[1:]

@@ -160,7 +160,7 @@ def test_what_many_forgot_is_worked_off_in_short_steps(
 
         return step
 
-    monkeypatch.setattr(grace, "finish", counted(grace.finish))
+    monkeypatch.setattr(grace, "erase", counted(grace.erase))
     monkeypatch.setattr(grace, "put_back", counted(grace.put_back))
     if final:
         lab.clock.advance(hours=25)

@@ -185,7 +185,7 @@ def test_an_undo_that_stops_halfway_counts_what_is_back(lab: Lab, disk: Disk) ->
     for number in range(UNDO_CHUNK + 2):
         lab.put(*trio(f"s{number}-", session=f"s{number}"))
     cycle = lab.sleep(force=True).cycle
-    disk.fill(lab.store.undo, "apply", after=1)
+    disk.fill(lab.store.undo, "undo_episodes", after=1)
 
     with pytest.raises(PartlyDone, match=f"^{UNDO_CHUNK} of {UNDO_CHUNK + 2} episodes"):
         lab.undo_cycle(cycle)

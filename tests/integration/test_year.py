@@ -19,7 +19,7 @@ from support.settings import config_by_words
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config.settings import SleepConfig
 from mnemosyned.memory.consolidation import CycleReport, CycleStatus, Trigger
-from mnemosyned.memory.periods import Level, begin_of, closed_before
+from mnemosyned.memory.periods import Level, begin_of, open_from
 from mnemosyned.memory.values import Hit, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
@@ -147,7 +147,7 @@ def test_working_memory_stays_under_its_cap_every_day(year: Year) -> None:
 
 @pytest.mark.parametrize("level", [Level.DAY, Level.WEEK, Level.MONTH])
 def test_every_period_that_is_over_is_covered_once(year: Year, level: Level) -> None:
-    over = closed_before(level, SleepConfig().rollup_cutoff(year.ended))
+    over = open_from(level, SleepConfig().rollup_cutoff(year.ended))
     below = summaries(year, level - 1)
     inside = [row for row in below if begin_of(level, _begins(row)) < over]
     expected = {begin_of(level, _begins(row)) for row in inside}

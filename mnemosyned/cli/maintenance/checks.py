@@ -43,7 +43,7 @@ from mnemosyned.service.backups import (
     find_parts,
 )
 from mnemosyned.storage.sqlite import repair, schema
-from mnemosyned.storage.sqlite.connections import frames_left
+from mnemosyned.storage.sqlite.connections import commit_frames_in_log
 from mnemosyned.storage.sqlite.copies import SQLITE, open_to_read
 from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 from mnemosyned.storage.sqlite.repair import lacking_values
@@ -417,7 +417,7 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
     database = installation.database
     name = glob.escape(database.name)
     if installation.process is None:
-        if (left := frames_left(database)) is not None:
+        if (left := commit_frames_in_log(database)) is not None:
             frames = count_of(len(left), "transaction")
             text = f"a crash left a log with {frames}; the next start reads it"
             yield note(CHECK, text, "mnem start")

@@ -32,7 +32,7 @@ from mnemosyned.errors import ConfigInvalid, MnemosynedError
 from mnemosyned.paths import default_config_file, default_socket, shipped, state_dir
 from mnemosyned.storage.sqlite.copies import copy_beside, flush, open_to_read
 from mnemosyned.storage.sqlite.ownership import lock_database
-from mnemosyned.storage.sqlite.repair import extract_again, repair_database
+from mnemosyned.storage.sqlite.repair import extract_values_again, repair_database
 from mnemosyned.verbs.upkeep import Status
 
 ANSWER_S = 10.0
@@ -147,7 +147,7 @@ def _repair_database(database: Path, remedies: set[Remedy | None]) -> Iterator[s
                 if Remedy.DATABASE in remedies:
                     yield from repair_database(database, shipped("migrations"))
                 if Remedy.VALUES in remedies:
-                    yield from extract_again(database)
+                    yield from extract_values_again(database)
     except MnemosynedError as error:
         yield (
             f"not done: {error.message} Stop the daemon with mnem stop, then repair again"

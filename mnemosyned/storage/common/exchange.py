@@ -313,7 +313,7 @@ class RestoreTransaction(ABC):
             mark_emptied(self._session, number)
 
     def _restore_supersession(self, supersession: ExportedSupersession) -> Outcome:
-        """Save the successor of a superseded memory; return if that is new, None if there is no memory."""
+        """Save the successor of a superseded memory; return if that is new, None if a memory is missing."""
         older = self._session.position_of(supersession.memory)
         newer = self._session.position_of(supersession.superseded_by)
         if older is None or newer is None:

@@ -459,7 +459,7 @@ class DeletionStore(StorePart):
         )
 
     @writes
-    def finish(self, session: CommonSession, keys: Sequence[str]) -> int:
+    def erase(self, session: CommonSession, keys: Sequence[str]) -> int:
         """Delete forgotten records for good, by key, and request a purge; return how many were deleted."""
         found = FORGOTTEN.find(
             session, "AND id = ANY(%(keys)s::text[])", keys=list(keys)
@@ -556,7 +556,7 @@ class DeletionStore(StorePart):
 
 
 def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
-    """Link the memories that deleted ones superseded to the next successor; without one, they apply again."""
+    """Give memories with a deleted successor (`seqs`) the next one; without one, they apply again."""
     rows = session.select("memory_state", "DISTINCT superseded_by", superseded_by=seqs)
     # One by one, as several of one chain may go.
     for (seq,) in rows.fetchall():

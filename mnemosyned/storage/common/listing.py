@@ -280,7 +280,7 @@ FIGURE_DAYS_MAX = 400
 
 
 def _decode_times(text: str) -> Counter[int]:
-    """Return {step of time: count} from its JSON."""
+    """Return a histogram of recall times, {step: count}, from its JSON."""
     return Counter({int(step): count for step, count in json.loads(text).items()})
 
 
@@ -441,7 +441,7 @@ class ListStore(StorePart):
 
     @reads
     def figures(self, session: CommonSession) -> dict[str, tuple[Counter[int], int]]:
-        """Return {day: (recalls by step of time, bytes on disk)}, with days such as 2026-03-09."""
+        """Return {day: (histogram of recall times, bytes on disk)}, with days such as 2026-03-09."""
         rows = session.select(
             "daily_figures", "day, recall_times, bytes_on_disk", "ORDER BY day"
         )
@@ -451,7 +451,7 @@ class ListStore(StorePart):
     def add_figures(
         self, session: CommonSession, day: str, times: Counter[int], size: int
     ) -> None:
-        """Add recalls by step of time to a day, and replace its bytes on disk; keep `FIGURE_DAYS_MAX` days."""
+        """Add recalls to a day's histogram, and replace its bytes on disk; keep `FIGURE_DAYS_MAX` days."""
         session.lock()
         saved = session.select_value("daily_figures", "recall_times", day=day)
         session.insert(

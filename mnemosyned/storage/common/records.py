@@ -252,7 +252,7 @@ class RecordStore(StorePart):
     def existing(
         self, session: CommonSession, ids: Sequence[str]
     ) -> list[MemoryRecord]:
-        """Return the existing memories among these ids, from both tiers, in no order."""
+        """Return the existing memories among these ids, from both tiers, in any order."""
         return list(session.memories(ids).values())
 
     @reads

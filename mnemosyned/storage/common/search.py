@@ -153,7 +153,7 @@ class VectorStore(StorePart):
     def without_vector(
         self, session: CommonSession, model: int, *, after: int, before: int, limit: int
     ) -> list[EmbeddingInput]:
-        """Return up to `limit` memories between row numbers without a vector of a model, newest first."""
+        """Return up to `limit` memories between row numbers that lack a vector of a model, newest first."""
         rows = [
             EmbeddingInput._make(row)
             for table in session.memory_tables

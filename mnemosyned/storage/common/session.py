@@ -129,7 +129,7 @@ def _equalities(values: Mapping[str, object]) -> tuple[str, dict[str, object]]:
 
 
 def _insert_statement(table: str, names: Iterable[str], conflict: str) -> str:
-    """Return the INSERT of a row with these columns, whose bind values have their names."""
+    """Return the INSERT of a row with these columns; each bind value has the name of its column."""
     quoted = ", ".join(f'"{name}"' for name in names)
     marks = ", ".join(f"%({name})s" for name in names)
     return (

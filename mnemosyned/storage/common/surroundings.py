@@ -111,7 +111,7 @@ class AgentStore(StorePart):
         session.keep_newest("agent_session", "session_id", "seen_at", most)
 
     @writes_lazily
-    def advance(
+    def save_position(
         self, session: CommonSession, name: str, position: int, file: str
     ) -> None:
         """Save how many bytes of a session's transcript were read; `file` is its device and inode."""
@@ -297,7 +297,7 @@ class ClockStore(StorePart):
         save_sighting(session, sighting)
 
     def note_future(self, *, now: datetime) -> None:
-        """Save `now` for each working memory dated after it, unless a time is saved already."""
+        """Save `now` as the time when each working memory dated after it was noticed, unless one is saved."""
         with self._engine.reading() as session:
             is_due = session.scalar(f"SELECT 1 {_FUTURE} LIMIT 1", now=now)
         if is_due:

@@ -339,7 +339,7 @@ class UndoStore(StorePart):
         return list(cycles.values())
 
     @writes
-    def apply(
+    def undo_episodes(
         self,
         session: CommonSession,
         episodes: Sequence[str],

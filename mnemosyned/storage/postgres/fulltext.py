@@ -39,7 +39,7 @@ def phrase_hashes(owner: int, text: str) -> list[int]:
 
 
 def gram_hashes(owner: int, text: str) -> list[int] | None:
-    """Return the hashes of a text's terms in the second index; None if it has none, as most texts."""
+    """Return the hashes of a text's terms for the index of character pairs; None without such terms."""
     parts = gram_text(text)
     return gram_term_hashes(owner, parts) if parts else None
 

@@ -33,7 +33,7 @@ from mnemosyned.storage.postgres.session import (
 
 
 def detail_columns(originals: Iterable[Values]) -> dict[str, list[str | None]]:
-    """Return columns of JSON texts with the plain exact values and the secrets of originals; None for none."""
+    """Return JSON texts of originals' plain exact values and of their secrets, by column; None where empty."""
     texts = [detail_texts(values) for values in originals]
     return {
         "details": [plain for plain, _ in texts],

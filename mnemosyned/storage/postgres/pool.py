@@ -130,7 +130,7 @@ class SessionClaims:
 
 
 def _is_connection_alive(connection: Connection) -> bool:
-    """Return whether the server has not ended a connection; a lost one has lost its locks."""
+    """Return True unless the server has ended a connection, which releases its locks."""
     try:
         check_alive(connection)
     except psycopg.Error:

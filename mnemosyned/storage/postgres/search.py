@@ -143,7 +143,7 @@ class PostgresIndex(CommonIndex):
         self._versions: dict[postings.Table, postings.Version] = {}
 
     def totals(self) -> OriginalTotals:
-        """Return the number and characters of all memories, for BM25, and whether any has a state.
+        """Return the number and characters of all memories, for BM25, and whether any may no longer apply.
 
         This must be called before the other methods.
         """

@@ -375,7 +375,7 @@ class PostgresSession(CommonSession):
             self.save_additions()
 
     def save_additions(self) -> None:
-        """Write the additions to the owner's row that wait."""
+        """Write the pending additions to the owner's row."""
         additions = {name: self._additions[name] for name in sorted(self._additions)}
         self._additions.clear()
         if additions:

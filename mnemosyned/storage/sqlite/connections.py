@@ -353,7 +353,7 @@ USUAL_PAGE_SIZE = 4_096
 FRAMES_MAX = 1_000_000
 
 
-def frames_left(database: Path) -> list[int] | None:
+def commit_frames_in_log(database: Path) -> list[int] | None:
     """Return the numbers of frames that end a transaction in a closed database's log; None without a log."""
     path = database.with_name(database.name + "-wal")
     try:
@@ -389,7 +389,7 @@ def frames_left(database: Path) -> list[int] | None:
 def lost_transactions(database: Path, left: Sequence[int], frames_read: int) -> str:
     """Return a warning if the log has transactions beyond the frames that SQLite read; else ''.
 
-    `left` has the frames that `frames_left` found.
+    `left` has the frames that `commit_frames_in_log` found.
     """
     lost = sum(frame > frames_read for frame in left)
     if not lost:

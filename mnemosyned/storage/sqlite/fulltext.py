@@ -35,7 +35,7 @@ def index_memories(
 def unindex_memory(
     connection: sqlite3.Connection, seq: int, content: str, role: str
 ) -> None:
-    """Remove a memory by its row number, indexed text and speaker; a pruned one was removed before."""
+    """Remove a memory from the full-text indexes, by its indexed text; do nothing for a pruned one."""
     if not content:
         return
     connection.execute(
@@ -53,10 +53,10 @@ def write_grams(
     *,
     remove: bool = False,
 ) -> None:
-    """Add a text to a second index, or remove it there; most texts have no terms for it.
+    """Add a text to an index of character pairs, or remove it; most texts have no terms for this index.
 
-    The terms are character pairs of scripts without spaces, and the words that touch such scripts,
-    which the first index misses.
+    The terms are character pairs of scripts without spaces, and the words that touch such scripts, which the
+    index of words misses.
     """
     parts = gram_text(content)
     if not parts:
@@ -71,7 +71,7 @@ def write_grams(
 
 
 def glued_terms(word: str) -> str:
-    """Return a word that touches a script without spaces in the form that the second index has."""
+    """Return a word that touches a script without spaces, in the form of the index of character pairs."""
     return " ".join(GLUED + stem(token) for token in WORD.findall(fold_case(word)))
 
 

@@ -131,7 +131,7 @@ class DatabaseFile:
             _owned.add(self._identity)
         self._companions = {}
 
-    def know_companions(self) -> None:
+    def save_companion_identities(self) -> None:
         """Save device and inode of the open log and its index, so that a change is noticed."""
         seen = {str(path): _identity(path) for path in self._companion_paths()}
         self._companions = {
@@ -298,7 +298,7 @@ class DatabaseFile:
     def _reconnect_to_path(self, connection: SqliteSession) -> SqliteSession:
         """Return a new connection to the path in place of the given one. Raises `DatabaseReplaced`."""
         fresh = open_writer(self.path)
-        self.know_companions()
+        self.save_companion_identities()
         if self.presence() is not Presence.HERE:
             fresh.close()
             self.check()

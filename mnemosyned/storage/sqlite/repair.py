@@ -214,7 +214,7 @@ def count_contents(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
-    """Return a fault if texts changed, and one for each full-text index that disagrees with its texts.
+    """Return a fault if texts changed without an edit, and for each full-text index that disagrees with them.
 
     FTS5's own check is an INSERT that writes nothing, so the connection must be able to write: use a copy.
     """
@@ -424,7 +424,7 @@ def _stored_values(
     return {(kind, value): bool(sensitive) for kind, value, sensitive in rows}
 
 
-def extract_again(database: Path) -> Iterator[str]:
+def extract_values_again(database: Path) -> Iterator[str]:
     """Extract the exact values of all originals again; yield lines of text about the progress.
 
     A summary with a newly found secret is emptied, to be rewritten with the secret masked, unless

@@ -359,7 +359,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
             )
 
     def _write_episode_grams(self, seq: int, *, remove: bool = False) -> None:
-        """Write the entry of a summary in the second index, or remove it; no trigger does it."""
+        """Write a summary's entry in the index of character pairs, or remove it; no trigger does so."""
         content, index_terms = self.execute(
             "SELECT content, index_terms FROM episodic_memory WHERE seq = ?", (seq,)
         ).fetchone()
@@ -369,7 +369,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
 
 @lru_cache(maxsize=256)
 def translate(sql: str) -> str:
-    """Return an SQL statement for both engines in SQLite's dialect."""
+    """Return a statement, written for both engines, in SQLite's dialect of SQL."""
     while tier := _WITH_MEMORY.search(sql):
         sql = sql.replace(tier[0], f"{_TIERS[tier[1]]}{tier[2] or ''}")
         sql = re.sub(rf"\b{tier[1][-1]}\.", "m.", sql)

@@ -30,7 +30,7 @@ from mnemosyned.storage.sqlite.connections import (
     SqliteEngine,
     Writer,
     checkpoint_log,
-    frames_left,
+    commit_frames_in_log,
     lost_transactions,
     open_writer,
     reason,
@@ -240,7 +240,7 @@ def open_store(
 
 def _prepare_store(file: ownership.DatabaseFile, migrations: Path) -> SqliteStore:
     """Open the database, repair its indexes, upgrade its schema, and return the store."""
-    left = frames_left(file.path)
+    left = commit_frames_in_log(file.path)
     connection = open_writer(file.path, check=partial(refuse_foreign, path=file.path))
     try:
         warnings = file.warnings()
@@ -257,7 +257,7 @@ def _prepare_store(file: ownership.DatabaseFile, migrations: Path) -> SqliteStor
             checkpoint_log(connection)
         if schema_version(connection) >= fulltext.REINDEXING:
             fulltext.finish_reindexing(connection)
-        file.know_companions()
+        file.save_companion_identities()
         file.restrict_permissions()
         for warning in warnings:
             log.warning("database_warning", reason=warning)
