@@ -197,7 +197,7 @@ def _read_statement(sentence: str, place: int) -> Statement | None:
     start = min((match.start() for match in cues.values()), default=len(low))
     if any(match.start() < start < match.end() for match in _QUOTED.finditer(text)):
         signs.add("open")
-    if _NEGATION.search(low):
+    if any(no[0] != "no" or rules.code != "pt" for no in _NEGATION.finditer(low)):
         signs.add("negation")
     signs |= {name for name in (*NAMING, "residing") if PATTERNS[name].search(low)}
     return Statement(sentence, words, frame, cues, frozenset(signs), named, place)
