@@ -208,12 +208,86 @@ def test_another_value_needs_no_cue(older: str, newer: str, *, ends: bool) -> No
     ("I live in Lyon.", "I moved to Vim.", False),
     ("I live in Lyon.", "My sister moved to Graz.", False),
     ("My sister lives in Lyon.", "Wim's sister moved to Graz.", False),
+    ("Moro em Lyon.", "Agora moro no Graz.", True),
+    ("Ada leitet den Chor.", "Ben hat den Chor übernommen.", True),
+    ("Ada leitet den Chor.", "Ben hat die Küche übernommen.", False),
+    ("We use Jenkins for CI.", "CI runs on GitHub Actions now.", True),
+    ("We use Jenkins for CI.", "The mobile team uses GitHub Actions now.", False),
+    ("I use Trello for my tasks.", "I switched to Notion for my tasks.", True),
+    ("I use Trello for my tasks.", "I switched to Notion for my recipes.", False),
+    ("Usamos GitLab para el código.", "Ahora el código está en GitHub.", True),
+    ("The office is in Berlin.", "The office is on Main Street now.", False),
+    ("Our client is Acme.", "We have a new client, Foxglove.", False),
+    ("Der Hund ist im Garten.", "Die Katze ist jetzt im Garten.", False),
+    ("Logs go to Splunk.", "Logs go to Loki since last week.", True),
+    ("The database is MySQL.", "We migrated to Postgres.", True),
+    ("On utilise npm.", "On est passés à pnpm.", True),
+    ("The database is MySQL.", "We migrated to React.", False),
+    ("We use a database.", "We migrated to Postgres.", False),
+    ("The analytics database is MySQL.", "We migrated to Postgres.", False),
+    ("The database is MySQL.", "The analytics team migrated to Postgres.", False),
+    ("The vet is Dr. Moss.", "We have a new vet, Dr. Finch.", True),
+    ("The vet is Dr. Moss.", "We have a new plumber, Mr. Finch.", False),
+    ("Carlos es el encargado de la tienda.", "La encargada de la tienda ahora es Lucía.", True),
 ])  # fmt: skip
 def test_another_place_holder_or_state_needs_a_cue(
     older: str, newer: str, *, ends: bool
 ) -> None:
     assert (find_ending(older, newer, EagerMeanings()) is not None) == ends
     assert find_ending(newer, older, EagerMeanings()) is None
+
+
+@each_case(("older", "newer", "ends"), [
+    ("The reader is broken.", "The reader works again.", True),
+    ("Die Heizung ist kaputt.", "Die Heizung läuft wieder.", True),
+    ("La boutique est fermée pour travaux.", "La boutique a rouvert.", True),
+    ("L'ascensore è guasto.", "L'ascensore funziona di nuovo.", True),
+    ("De winkel is dicht.", "De winkel is weer open.", True),
+    ("web-03 is out of the pool.", "web-03 is back in the pool.", True),
+    ("web-03 is out of the pool.", "web-04 is back in the pool.", False),
+    ("Grandma is in the hospital.", "Grandma is home again.", True),
+    ("Grandma is in the hospital.", "Grandpa is home again.", False),
+    ("I'm vegetarian.", "I eat meat again.", True),
+    ("I'm vegetarian.", "Tom eats meat again.", False),
+    ("The reader is broken.", "If the reader works again, call me.", False),
+    ("My favorite color is blue.", "My favorite color is green.", True),
+    ("My favorite band is Muse.", "My favorite band is Blur.", True),
+    ("My favorite band is Muse.", "Tom's favorite band is Blur.", False),
+    ("My favorite band is Muse.", "My favorite film is Alien.", False),
+    ("Tom has piano lessons on Mondays.", "Tom quit piano.", True),
+    ("Tom has piano lessons on Mondays.", "Ben quit piano.", False),
+    ("Tom's sister plays piano.", "Tom quit piano.", False),
+    ("We keep sessions in Redis.", "We no longer keep sessions in Redis.", True),
+    ("We keep sessions in Redis.", "We no longer keep carts in Redis.", False),
+    ("I work from home.", "I don't work there anymore.", False),
+    ("Lavoro in banca.", "Non lavoro più in banca.", True),
+    ("Lavoro in banca.", "Mio padre non lavora più in banca.", False),
+    ("I live in the dorm.", "I moved out of the dorm.", True),
+])  # fmt: skip
+def test_the_contrary_of_a_statement_ends_it(
+    older: str, newer: str, *, ends: bool
+) -> None:
+    assert (find_ending(older, newer, EagerMeanings()) is not None) == ends
+
+
+class SureMeanings(EagerMeanings):
+    """Meanings to which every sentence surely ends every other one."""
+
+    def compare(self, newer: str, olders: Sequence[str]) -> list[tuple[float, float]]:
+        return [(0.9, 9.0) for older in olders if older != newer]
+
+
+@each_case(("older", "newer"), [
+    ("Anna speaks French.", "Anna speaks German now."),
+    ("My rate is 80 euros an hour.", "My brother raised his rate to 95 euros an hour."),
+    ("Coverage has to be 80 percent.", "Coverage is 74 percent now."),
+    ("Paul leitet den Chor.", "Paul hat die Küche übernommen."),
+    ("Anna trinkt keinen Kaffee.", "Anna trinkt keinen Tee mehr."),
+    ("Tom plays chess.", "Tom quit football."),
+    ("The parcel for Ada is at the shop.", "The parcel for Ben is at the shop now."),
+])  # fmt: skip
+def test_an_addition_a_relative_and_a_state_end_nothing(older: str, newer: str) -> None:
+    assert find_ending(older, newer, SureMeanings()) is None
 
 
 RENT, PORT_OF_PROXY = "We rent from Hetzner.", "The port of the proxy is 8080."

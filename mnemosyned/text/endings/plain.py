@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from typing import Any
 
 from mnemosyned.text.endings.statements import (
     DOUBTS,
@@ -15,6 +15,7 @@ from mnemosyned.text.endings.statements import (
     StatementWord,
     count_alike,
     is_among,
+    is_same_word,
     is_weekday,
     names_owner,
 )
@@ -23,43 +24,60 @@ from mnemosyned.text.terms import fold_case
 
 SHORT_MAX = 6
 """Words of a sentence that says no more than where something is, or which version of it."""
+STEM = 3
+"""Letters with which forms of a word and its compounds begin."""
 HOLDER_WORDS_MAX, NAME_WORDS_MAX, SUCCESSOR_WORDS_MAX = 2, 3, 4
 """Words of the name of who holds a role, of another name, and of what took the place of a former value."""
 A_PLACE, A_PLACE_MIN = "city, town", 0.2
 """A text, and the cosine to it of the name of any place: those of software and firms reach .18."""
 STATES_ALIKE_MIN = 0.4
 """Cosine of two words from which they are states of one kind, as "green" and "blue" are."""
-_TABLES: dict[str, str] = read_tables(__file__, "plain.toml")
-_PATTERNS = {"residing": PATTERNS["residing"]} | {
-    name: compile_on_use(rf"(?<!\w)(?:{_TABLES[name]})(?!\w)")
-    for name in (
-        *("moving", "duty", "upgrading", "using", "living", "resettling"),
-        *("working", "leaving", "taking"),
-    )
+_TABLES: dict[str, Any] = read_tables(__file__, "plain.toml")
+_PATTERNS: dict[str, re.Pattern[str]] = {"residing": PATTERNS["residing"]} | {
+    name: compile_on_use(rf"(?<!\w)(?:{pattern})(?!\w)")
+    for name, pattern in _TABLES["patterns"].items()
 }
 _SWITCHED = compile_on_use(_TABLES["switched"])
+_TURNS = compile_on_use(
+    "(?<!\\w)(?:"
+    + "|".join(f"({side})" for turn in _TABLES["turns"] for side in turn[:2])
+    + ")(?!\\w)"
+)
+_PRODUCTS = [
+    [frozenset(map(fold_case, words.split())) for words in kind.split(":")]
+    for kind in _TABLES["products"]
+]
 _PAUSE = re.compile("[,:;]")
-_STANDING, _DATED, _PLURAL, _INDEFINITE, _DEFINITE = (
-    frozenset(map(fold_case, _TABLES[name].split()))
-    for name in ("standing", "dated", "plural", "indefinite", "definite")
+_WORDS = {
+    name: frozenset(map(fold_case, words.split()))
+    for name, words in _TABLES["words"].items()
+}
+_ADDITIVE, _DATED, _DEFINITE, _INDEFINITE, _LIGHT, _PLURAL = (
+    _WORDS[name]
+    for name in ("additive", "dated", "definite", "indefinite", "light", "plural")
 )
-_SHARED_ROLES, _NUMBERED, _ADDITIVE, _SINCE = (
-    frozenset(map(fold_case, _TABLES[name].split()))
-    for name in ("shared_roles", "numbered", "additive", "since")
-)
-_HOLDING = _STANDING | _DATED
-_HOMES = tuple(map(fold_case, _TABLES["homes"].split()))
+_HOLDING = _WORDS["standing"] | _DATED
 
 
 def sought_words(statement: Statement) -> tuple[str, ...]:
     """Return words of the statements that one may end: its own, and "live" for "I moved to Rome"."""
     own = tuple(word.key for word in statement.words)
-    return own + _HOMES if _search("resettling", statement) else own
+    if _search("resettling", statement) or _search("living", statement):
+        own += tuple(sorted(_WORDS["homes"]))
+    if "i" in statement.signs and (turn := _read_turn(statement)):
+        own += tuple(fold_case(_TABLES["turns"][turn[0]][2]).split())
+    return own + tuple(sorted(_find_product(statement)[1]))
 
 
 def may_end_plainly(statement: Statement) -> bool:
     """Tell whether a statement without a cue may end another one by these rules: "the flag is off"."""
-    return any(_read_switch(statement)) or find_change(statement) is not None
+    return bool(
+        any(_read_switch(statement))
+        or find_change(statement)
+        or _read_turn(statement)
+        or _search("favorite", statement)
+        or _search("newcomer", statement)
+    )
 
 
 def find_change(statement: Statement) -> re.Match[str] | None:
@@ -76,10 +94,10 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
     """Tell whether two statements are surely on different subjects.
 
     A number alone differs, before a value that both have: "release 7 moves to Thursday", "release 8 moves
-    to Thursday". Or an event has another day: "we met on May 3", "we met on May 10". Or both begin with a
-    word and another number: "removed server 3", "removed server 4". With `by_words`, where no vector is
-    asked, it is enough that they share only names and values; a capital at the beginning may be that of a
-    name.
+    to Thursday". Or they are for two people: "the parcel for Ada is here", "the parcel for Ben is here". Or
+    an event has another day: "we met on May 3", "we met on May 10". Or both begin with a word and another
+    number: "removed server 3", "removed server 4". With `by_words`, where no vector is asked, it is enough
+    that they share only names and values; a capital at the beginning may be that of a name.
     """
     (first, *after), (new_first, *new_after) = old.frame[:2], new.frame[:2]
     if first.key == new_first.key and any(
@@ -93,6 +111,12 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
     gone = [word for word in old.words if not is_among(word.key, new)]
     shared = [word for word in new.words if word not in fresh]
     if len(fresh) == len(gone) == 1:
+        if all(
+            word.kind == "name"
+            and each.frame[each.frame.index(word) - 1].key in _WORDS["for"]
+            for word, each in ((gone[0], old), (fresh[0], new))
+        ):
+            return True
         if fresh[0].unit == gone[0].unit == "day" and not new.cues:
             return _DATED.isdisjoint(word.key for word in new.frame)
         return all(
@@ -116,6 +140,10 @@ def surely_ends(
     old: Statement, new: Statement, meanings: SentenceMeanings | None
 ) -> bool:
     """Tell whether `new` says plainly, in the words of `old`, that another value or place took its place."""
+    if new.signs.isdisjoint(("open", "adds")) and _turns(old, new):
+        return True
+    if new.signs.isdisjoint(DOUBTS) and _drops(old, new):
+        return True
     if (old.signs | new.signs) & {*DOUBTS, "negation"}:
         return False
     thing, switched = _read_switch(new)
@@ -125,9 +153,13 @@ def surely_ends(
         return False
     if _replaces_value(old, new) or _replaces_holder(old, new):
         return True
-    if _are_elsewhere(old, new) or _moves_away(old, new) or _upgrades(old, new):
+    if _are_elsewhere(old, new) or _moves_away(old, new):
         return True
     if _is_replaced(old, new) or _leaves(old, new) or _takes_over(old, new):
+        return True
+    if _replaces_product(old, new) or _puts_value(old, new):
+        return True
+    if _search("favorite", new) and _have_other_names(old, new):
         return True
     if not meanings:
         return False
@@ -137,24 +169,130 @@ def surely_ends(
     return bool(other and meanings.compare(*other)[0][0] >= STATES_ALIKE_MIN)
 
 
-def _upgrades(old: Statement, new: Statement) -> bool:
-    """Tell whether `new` upgrades what a short `old` names to another version: "upgraded to React 19"."""
-    if "changed" not in new.cues or len(old.words) > SHORT_MAX:
-        return False
-    if not _search("upgrading", new):
-        return False
-    versions, new_versions = (
-        {
-            name.key: number.key
-            for name, number in pairwise(each.words)
-            if name.kind == "name" and number.kind == "number" and not number.unit
-        }
-        for each in (old, new)
+def only_looks_like_end(old: Statement, new: Statement) -> bool:
+    """Tell whether `new` has a cue, but adds to `old`, or is on another person, thing or aspect.
+
+    "Anna speaks German now" adds a language, "my brother moved" is on a relative, and "coverage is 74 %
+    now" does not change that it "has to be 80 %".
+    """
+    cues, first = list(new.cues), new.words[0].key
+    is_same = is_same_word(first, old.words[0].key)
+    if first in _WORDS["relatives"] and not is_among(first, old):
+        return True
+    if is_same and _search("duty", old) and _search("taking", new):
+        return True
+    if cues == ["gone"]:
+        stems = {word.key[:STEM] for word in old.words}
+        return "negation" in old.signs & new.signs or (
+            is_same
+            and len(new.words) == 2 <= len(old.words)
+            and new.words[1].key[:STEM] not in stems
+        )
+    if "now" in cues and _search("required", old) and not _search("required", new):
+        return True
+    differing = [word for word in old.words if not is_among(word.key, new)]
+    differing += [word for word in new.words if not is_among(word.key, old)]
+    return cues == ["now"] and (
+        all(word.kind == "name" for word in differing)
+        and any(word.key in _ADDITIVE and is_among(word.key, old) for word in new.words)
     )
-    fresh = [word.key for word in new.words if not is_among(word.key, old)]
-    return bool(fresh) and (
-        fresh == [new_versions[name] for name in new_versions if name in versions]
+
+
+def _drops(old: Statement, new: Statement) -> bool:
+    """Tell whether `new` says no more than that what a short `old` says is over: "Tom quit chess"."""
+    quits = _search("quitting", new)
+    if not quits and not ("gone" in new.cues and "negation" in new.signs):
+        return False
+    start, end = quits.span() if quits else (0, 0)
+    words = [word for word in new.words if not start <= word.start < end]
+    was, what = (
+        [word for word in each if word.key not in _LIGHT] for each in (old.words, words)
     )
+    return (
+        not old.cues
+        and "negation" not in old.signs
+        and ("i" in old.signs) == ("i" in new.signs)
+        and 0 < len(was) <= min(SHORT_MAX, 2 * len(what))
+        and (len(what) > 1 or len(was) == 1)
+        and is_same_word(was[0].key, what[0].key)
+        and all(is_among(word.key, old) for word in words)
+        and not names_owner(old, [is_among(word.key, new) for word in old.words], new)
+    )
+
+
+def _read_turn(statement: Statement) -> tuple[int, int, list[str]] | None:
+    """Return the row of `turns` and its side that a statement says, and its other words: what turned."""
+    match = _TURNS.search(statement.text.lower())
+    if not match or not match.lastindex:
+        return None
+    thing = [
+        word.key
+        for word in statement.words
+        if not match.start() <= word.start < match.end()
+    ]
+    return *divmod(match.lastindex - 1, 2), thing
+
+
+def _turns(old: Statement, new: Statement) -> bool:
+    """Tell whether `new` says the contrary of `old` on one thing: "the lift works", "it is broken"."""
+    was, turn = _read_turn(old), _read_turn(new)
+    if not was or not turn or ("i" in old.signs) != ("i" in new.signs):
+        return False
+    (row, side, thing), (new_row, new_side, new_thing) = was, turn
+    is_same = row == new_row and thing == new_thing and bool(thing or "i" in new.signs)
+    return is_same and side != new_side
+
+
+def _find_product(statement: Statement) -> tuple[str, frozenset[str], frozenset[str]]:
+    """Return the product to which speakers say that they changed, those of its kind, and words for the kind."""
+    words = [word.key for word in statement.words if word.key not in _LIGHT]
+    if len(words) == 1 and not statement.cues.keys().isdisjoint(("changed", "now")):
+        for names, products in _PRODUCTS:
+            if words[0] in products:
+                return words[0], products, names
+    return "", frozenset(), frozenset()
+
+
+def _replaces_product(old: Statement, new: Statement) -> bool:
+    """Tell whether `new` says a change to another product of a kind: "we migrated to Postgres"."""
+    product, products, names = _find_product(new)
+    was = {word.key for word in old.words} - _LIGHT
+    return (
+        len(was & products - {product}) == 1
+        and was <= products | names
+        and ("i" in old.signs) == ("i" in new.signs)
+    )
+
+
+def _puts_value(old: Statement, new: Statement) -> bool:
+    """Tell whether `new` has another value in words like those of `old`: "CI runs on Drone now"."""
+    if new.cues.keys().isdisjoint(("changed", "now")) or len(old.words) > SHORT_MAX:
+        return False
+    keys = {word.key for word in old.frame}
+    if ("i" in old.signs) != ("i" in new.signs) or _LIGHT.isdisjoint(keys):
+        return False
+    if not _ADDITIVE.isdisjoint(keys.union(word.key for word in new.frame)):
+        return False
+    kinds: list[set[tuple[str, str]]] = []
+    before: list[str] = []
+    for each, other in ((old, new), (new, old)):
+        words = [word for word in each.words if word.key not in _LIGHT]
+        values = [word for word in words if not is_among(word.key, other)]
+        if not 0 < len(values) <= min(NAME_WORDS_MAX, len(words) - 1):
+            return False
+        at, last = (each.frame.index(word) for word in (values[0], values[-1]))
+        if last - at >= len(values) or _DEFINITE.issuperset(
+            word.key for word in each.frame[:at]
+        ):
+            return False  # it is the subject, or there are several
+        if words[-1] not in values and each.frame[at - 1].key in _WORDS["belonging"]:
+            return False
+        kinds.append({(word.kind, word.unit) for word in values})
+        before.append(each.frame[at - 1].key)
+    is_one = kinds[0] == kinds[1] and len(kinds[0]) == 1
+    if "changed" not in new.cues and "residing" in old.signs and before[0] != before[1]:
+        return False  # "is in Oslo", "is on King Street"
+    return is_one and kinds[0].pop()[0] in VALUE_KINDS
 
 
 def _is_replaced(old: Statement, new: Statement) -> bool:
@@ -178,7 +316,7 @@ def _is_replaced(old: Statement, new: Statement) -> bool:
 
 def _find_new_home(old: Statement, new: Statement) -> str:
     """Return where the speaker moved who lived elsewhere, as in "I moved to Rome"; empty for others."""
-    pair = ((old, "living"), (new, "resettling"))
+    pair = ((old, "living"), (new, "living" if "now" in new.cues else "resettling"))
     for statement, name in pair:
         match = _search(name, statement)
         if not match or any(
@@ -307,10 +445,12 @@ def _find_other_state(old: Statement, new: Statement) -> tuple[str, list[str]] |
     was, word = old.frame[-1], new.frame[-1]
     frame = [each.key for each in new.frame[:-1] if each.key not in _INDEFINITE]
     is_state = (
-        "now" in new.cues
+        ("now" in new.cues or _search("favorite", new) is not None)
         and was.kind == word.kind == "word"
         and len(frame) > 1
-        and frame[-1] in _HOLDING
+        and (
+            frame[-1] in _HOLDING or not (new.frame[-2].kind or frame[-1] in _DEFINITE)
+        )
         and _has_other_end(old, new)
     )
     return (word.key, [was.key]) if is_state else None
@@ -318,32 +458,37 @@ def _find_other_state(old: Statement, new: Statement) -> tuple[str, list[str]] |
 
 def _replaces_holder(old: Statement, new: Statement) -> bool:
     """Tell whether `new`, with `now`, names another holder: "Ben is our lead now" after "our lead is Anna"."""
-    if "now" not in new.cues:
+    keys = {word.key for word in new.words}
+    is_new = _search("newcomer", new) and keys.isdisjoint(_WORDS["shared_roles"])
+    if "now" not in new.cues and not is_new:
         return False
-    keys, new_keys = ({word.key for word in each.frame} for each in (old, new))
-    names = [
-        [word for word in each.frame if word.key not in others]
-        for each, others in ((old, new_keys), (new, keys))
-    ]
-    for each, words in zip((old, new), names, strict=True):
-        if not 0 < len(words) <= HOLDER_WORDS_MAX or not all(
-            each.text[word.start].isupper() for word in words
-        ):
+    sides: list[tuple[Statement, list[StatementWord], int]] = []
+    for each, other in ((old, new), (new, old)):
+        known = {word.key for word in each.words if is_among(word.key, other)}
+        names = [w for w in each.words if w.key not in known | _WORDS["new"]]
+        if not 0 < len(names) <= HOLDER_WORDS_MAX:
             return False
-    sides = list(zip((old.frame, new.frame), names, strict=True))
-    if all(list(frame[: len(words)]) == words for frame, words in sides):
-        after = [word.key for word in new.frame[len(names[1]) :]]
+        at = each.frame.index(names[0])
+        is_one = list(each.frame[at : at + len(names)]) == names
+        if not is_one or not all(each.text[word.start].isupper() for word in names):
+            return False
+        sides.append((each, names, at))
+    if all(each.words[0] == names[0] for each, names, _ in sides):
+        _, names, at = sides[1]
+        after = [word.key for word in new.frame[at + len(names) :]]
         has_one = (
             len(after) > 2
             and after[0] in _DATED - _PLURAL
-            and after[1] in _DEFINITE
-            and _SHARED_ROLES.isdisjoint(after)
+            and (after[1] in _DEFINITE or "new" in new.signs)
+            and _WORDS["shared_roles"].isdisjoint(after)
         )
         return has_one or all(_search("duty", each) for each in (old, new))
     return any(
-        list(frame[-len(words) :]) == words
-        and any(word.key in _HOLDING for word in frame[1 : -len(words)][-1:])
-        for frame, words in sides
+        list(each.frame[at:]) == names
+        and not _HOLDING.isdisjoint(
+            [word.key for word in each.frame[1:at] if word.kind != "name"][-1:]
+        )
+        for each, names, at in sides
     )
 
 
@@ -380,7 +525,7 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
             return at == 0 or new.frame[at - 1].key not in _ADDITIVE
         return is_other or _have_other_names(old, new)
     rest = new.frame[size:]
-    if len(others) != 1 or (rest and rest[0].key not in _SINCE):
+    if len(others) != 1 or (rest and rest[0].key not in _WORDS["since"]):
         return False
     was, word = others[0]
     if was.unit == word.unit == "day":
@@ -397,7 +542,7 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
     return kinds == [{"number"}] and (
         before[-1].key in _HOLDING
         or (not before[-1].kind and (bool(word.unit) or is_last))
-        or (is_last and before[-1].key in _NUMBERED)
+        or (is_last and before[-1].key in _WORDS["numbered"])
     )
 
 

@@ -15,6 +15,7 @@ from mnemosyned.text.endings.plain import (
     are_on_two_subjects,
     find_change,
     may_end_plainly,
+    only_looks_like_end,
     sought_words,
     surely_ends,
 )
@@ -132,7 +133,7 @@ def rate_endings(
         if surely_ends(old, new, meanings):
             pairs, meanings = [(SURE_ODDS, old, [])], None
             break
-        if UNLIKELY in new.signs:
+        if UNLIKELY in new.signs or only_looks_like_end(old, new):
             continue
         features = list_features(old, new)
         odds = _add_trees("words", features)
