@@ -32,7 +32,7 @@ _TEXT = re.compile(r"""(["']?)([^"'#]+?)\1[ \t\r]*(?:#.*)?""")
 
 
 def configured_socket() -> str | None:
-    """Return the socket that the configuration file names; None without one, or with a variable for it.
+    """Return the socket in the configuration file, or None if none is there or the environment has one.
 
     The file is parsed only if it has a line for the socket, as commands must start at once. If
     another line is wrong, print the mistake on standard error, and use the socket's line alone.

@@ -208,7 +208,7 @@ class ForgottenSince:
     """The list lacks deletions between the backup and this time; None if it lacks none."""
 
     def among(self, ids: Iterable[str]) -> list[str]:
-        """Return those of the given ids whose memories were forgotten after the backup."""
+        """Return the given ids of memories that were forgotten after the backup."""
         return [id for id in ids if _hash_id(self.key, id) in self.hashes]
 
 
@@ -543,7 +543,7 @@ class BackupKeeper:
         return warnings
 
     def _back_up_by_schedule(self) -> None:
-        """Delete old unfinished copies, make a dated backup, and delete those that the rules do not keep."""
+        """Delete old unfinished copies, make a dated backup, and delete backups beyond the rules."""
         # First the parts of copies that a crash left: they may have filled the disk.
         for part in islice(find_parts(self.folder, "memory-*.db"), FILES_MAX):
             old = time.time() - part.stat().st_mtime > PARTIAL_AGE_S

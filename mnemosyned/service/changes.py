@@ -159,7 +159,7 @@ class ChangeService:
     def _edit_one(
         self, request: verbs.EditMemory, id: str, changes: dict[str, Any]
     ) -> verbs.Edited:
-        """Edit one memory, again if somebody changed it meanwhile. Raises the errors of `EditMemory`."""
+        """Edit one memory, if need be again after another change. Raises the errors of `EditMemory`."""
         action = self._new_action(ActionKind.EDIT)
 
         def edit_once() -> tuple[EditOutcome | None, str]:
@@ -207,8 +207,8 @@ class ChangeService:
     ) -> tuple[int, dict[str, list[str]], str]:
         """Set the values again that an edit replaced; with `dry_run`, only count them.
 
-        `action` is the id of the edit and `moment` its time. Return the number of memories, the
-        ids of those that are left as they are, by the reason, and a note on what waits.
+        `action` is the id of the edit and `moment` its time. Return the number of memories, the ids
+        of unchanged memories by reason, and a note on unfinished work.
         """
         left: dict[str, list[str]] = {CHANGED_SINCE: []}
 

@@ -536,7 +536,7 @@ class WindowService:
     def _make_archived_part(
         self, id: str, conversation: IdentifiedConversation, said: datetime
     ) -> ArchivedPart:
-        """Return the message `id`, said at `said`, as a memory to store; a stub as its compaction's id."""
+        """Return the message `id`, said at `said`, as a memory to store; for a stub, its compaction's id."""
         own = conversation.original(id)
         archived_as = find_original_id(own)
         compaction = (

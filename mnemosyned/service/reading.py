@@ -205,7 +205,7 @@ class ListService:
         return listing.SessionList(totals[: request.limit], len(totals))
 
     def sources(self, request: listing.Sources) -> listing.SourceList:
-        """Return sources whose names begin with a prefix, up to a limit, and how many there are."""
+        """Return sources whose names begin with a prefix, up to a limit, and the total number."""
         begin, every = request.prefix or "", self.store.sources()
         totals = [each for each in every if (each.source or "").startswith(begin)]
         return listing.SourceList(totals[: request.limit], len(totals))
@@ -442,7 +442,7 @@ def preview_selection(
 def preview_lines(
     store: MemoryStore, ids: Sequence[str], *, after: str | None
 ) -> tuple[list[PreviewLine], int]:
-    """Return a line for each of the next `LISTED_MAX` memories, and the number of those after.
+    """Return a line for each of the next `LISTED_MAX` memories, and the number of further memories.
 
     The lines begin after the id `after`, or with the first of `ids` for None. Raises
     `InvalidRequest` if `after` is not among the ids.
@@ -475,7 +475,7 @@ def preview_lines(
 
 
 def _digest_ids(ids: Iterable[str]) -> str:
-    """Return a digest of ids, in any order."""
+    """Return a digest of ids, which does not depend on their order."""
     return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:24]
 
 

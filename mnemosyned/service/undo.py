@@ -58,7 +58,7 @@ Outcome = tuple[int, Left, str]
 
 
 def import_action(import_id: str | None, now: datetime) -> Action | None:
-    """Return a new action for an import id, or None for None. Raises `InvalidRequest` for `LAST_ACTION`."""
+    """Return a new action named `import_id`, None without an id. Raises `InvalidRequest` if it is reserved."""
     if import_id == LAST_ACTION:
         raise InvalidRequest(
             f"{import_id} means the last action; give the import another id",

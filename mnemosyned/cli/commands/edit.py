@@ -39,7 +39,7 @@ _send = cast("Callable[..., object]", edit.callback)
 def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN401
     """Send the changes given as options, or those made in the editor; return the exit code.
 
-    Raises `InvalidRequest` if there are no changes, and neither a terminal nor an editor is set.
+    Raises `InvalidRequest` without changes if there is neither a terminal nor an editor.
     """
     if given.get("text") == "-":
         given["text"] = read_standard_input(WORDS)

@@ -135,7 +135,7 @@ def repair(findings: Sequence[Finding], installation: Installation) -> Iterator[
 
 
 def _repair_database(database: Path, remedies: set[Remedy | None]) -> Iterator[str]:
-    """Finish a restore, or back up and repair the database, as `remedies` say; yield a line each."""
+    """Finish a restore, or back up and repair the database, by `remedies`; yield a line for each step."""
     try:
         if Remedy.RESTORE in remedies:
             with lock_database(database):  # which finishes it
