@@ -124,7 +124,7 @@ class OwnerRounds:
             self.request_upkeep(owner)
 
     def _serve_requested(self) -> None:
-        """Purge the memories of owners that requested upkeep, and cut them to their maximum sizes."""
+        """Purge the memories of the owners who requested upkeep, and cut each to the maximum size."""
 
         def purge_and_enforce(memory: OwnerMemory) -> None:
             """Purge an owner's forgotten memories unless refused lately; cut the memory to its maximum size."""
@@ -349,7 +349,7 @@ class OwnerMemories:
         return dropped
 
     def _make_memory(self, owner: int, *, starts: bool = True) -> OwnerMemory:
-        """Return an owner's memory, newly built; if `starts`, start its retention, except on a standby."""
+        """Return a new object for an owner's memory; with `starts`, start the retention unless on a standby."""
         shared, store = self._shared, self._stores.store(owner)
         lease = SummarizerLease(self._make_summarizer(owner))
         vectors = engine_ports.MemoryVectors()

@@ -82,7 +82,7 @@ _SAMPLES = frozenset(map(_normalize, _NAMES["samples"]))
 
 
 def is_question(text: str) -> bool:
-    """Return True if a text ends with a question mark, or is a question without one."""
+    """Return True if a text ends with a question mark, or is a question without a question mark."""
     end = text.rstrip(" \"'”’)]*_")
     return end.endswith(("?", "？", "؟")) or bool(_PATTERNS["unmarked"].search(end))
 

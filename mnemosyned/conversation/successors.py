@@ -335,7 +335,7 @@ class SuccessorFinder:
         ]
 
     def _is_part(self, quote: InjectedQuote) -> bool:
-        """Return True if a quote is only a part of its message, whose vector then says little about it."""
+        """Return True if a quote is a small part of its message; the vector then says little about it."""
         stated = self._memories.get(quote.memory)
         return bool(quote.memory) and (
             stated is None or says_more(stated.content, quote.text)
@@ -344,9 +344,9 @@ class SuccessorFinder:
     def list_features(self, quote: InjectedQuote, place: int) -> tuple[float, ...]:
         """Return the features that show whether the newer statement at a place succeeds a quote.
 
-        In order: the cosine of the two, the likeness of their subjects, their likeness to the nearest
-        statements, the log odds of an ending by vectors, whether the newer one was added soon and has
-        other keywords, the log odds of an ending by words, and whether the newer one has a word of change.
+        These are the cosine of the two, the likeness of their subjects, their likeness to the nearest
+        statements, and the log odds of an ending by vectors. Then come whether the newer one was added
+        soon with other keywords, the log odds of an ending by words, and whether it has a word of change.
         """
         return (
             *self._list_likenesses(quote, place),

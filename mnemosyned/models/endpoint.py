@@ -100,7 +100,7 @@ def _split_endpoint(endpoint: str) -> tuple[SplitResult, int | None]:
 
 
 def _make_endpoint_error(problem: str) -> ConfigInvalid:
-    """Return the error that `llm.endpoint` has a problem, without its value, which may contain a key."""
+    """Return the error for a faulty `llm.endpoint`, without its value, which may contain a key."""
     return ConfigInvalid(
         f"llm.endpoint {problem}; write it like http://127.0.0.1:8080/v1",
         field="llm.endpoint",
@@ -488,8 +488,8 @@ _WORD_CHARS = 15
 def estimate_tokens(text: str) -> int:
     """Return an upper bound of a text's tokens in common vocabularies, without any vocabulary.
 
-    Three letters count as one token, a digit or sign as one, and a character outside ASCII as one for
-    each of its bytes, as models without it in their vocabulary spell it. Spaces count with the next word.
+    Three letters count as one token, and so does each digit, sign, and byte of a character outside
+    ASCII, which some models spell by bytes. Spaces count with the next word.
     """
     tokens = 0
     for piece in _PIECES.findall(text):

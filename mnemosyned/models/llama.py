@@ -303,11 +303,11 @@ class LlamaEmbedder(Embedder):
         return digest.hexdigest()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return the vector of each text after the model's prefix for memories."""
+        """Return the vector of each text preceded by the model's prefix for memories."""
         return self._embed([self._settings.memory_prefix + text for text in texts])
 
     def embed_question(self, text: str) -> bytes:
-        """Return the vector of a question after the model's prefix for queries."""
+        """Return the vector of a question preceded by the model's prefix for queries."""
         return self._embed([self._settings.query_prefix + text])[0]
 
     def close(self) -> None:

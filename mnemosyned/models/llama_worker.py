@@ -321,7 +321,7 @@ def _measure_free_in_group(folder: Path) -> int:
 
 
 def _compile_control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN401
-    """Return the pattern that matches the model's control tokens, and "<|", which begins many of them."""
+    """Return the pattern that matches the model's control tokens and "<|", their usual beginning."""
     vocabulary = llama._model.vocab  # noqa: SLF001 it has no public name
     marks = {"<|"}
     for token in range(llama.n_vocab()):

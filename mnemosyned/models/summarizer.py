@@ -132,7 +132,7 @@ def render_partial_summary(text: str, part: int) -> str:
 
 
 def _write_request(blocks: str, *, given: str, chars_max: int) -> list[Message]:
-    """Return a system and a user message that ask to summarize `blocks`; `given` says what these are."""
+    """Return a system and a user message that ask to summarize `blocks`, called `given` in both."""
     words = max(chars_max // CHARS_PER_WORD, WORDS_MIN)
     return [
         {"role": "system", "content": _TEXTS["task"].format(given=given, words=words)},

@@ -159,7 +159,7 @@ class ResultJudge:
         return confidence, reason
 
     def _judge_line(self, line: Match) -> tuple[float, float, set[int], set[int]]:
-        """Return a text's confidence, its share of the keywords, its terms, and its neighbors' other terms."""
+        """Return the confidence of a text, its share of keywords, its terms, and more terms of neighbors."""
         reader = self._reader
         parts = gram_text(line.content) if line.grams else ""
         own = reader.terms_in(f"{line.role}\n{line.content}\n{parts}")
@@ -195,7 +195,7 @@ class ResultJudge:
     def _weigh_similarity(
         self, share: float, cosine: float, *, is_other: bool
     ) -> float:
-        """Return the log-odds that a text answers the question; `is_other` if it is about other names."""
+        """Return the log-odds that a text answers the question; `is_other` if it names somebody else."""
         words = max(0.0, share - WEIGHTS.words_min) / (1 - WEIGHTS.words_min)
         keywords = min(len(self._keywords), WEIGHTS.keywords_max)
         logit = WEIGHTS.bias + WEIGHTS.similarity * cosine

@@ -289,8 +289,8 @@ def _find_by_time(
     """Return further memories, not among `matches`, selected by the question's time or order alone.
 
     Memories at `mentioning`, whose texts mention a time in the question, are always selected. If the
-    question asks for a kind of source (`query.asked`), so are that source's memories from each time
-    in the question or, without a time, its newest or oldest with the words of the subject.
+    question asks for a kind of source (`query.asked`), memories from it are selected too: those of
+    each time in the question. Without a time, the newest or oldest about the subject are.
     """
     scores: dict[int, float] = dict.fromkeys(mentioning, FIRST_SCORE)
     if query.asked:

@@ -168,8 +168,8 @@ class TermReader:
     ) -> float:
         """Return the idf-weighted share, 0 to 1, of the question's keywords that a memory has.
 
-        `terms` are the numbers of the terms in its `text` or its speaker's name, `nearby` those of
-        its neighbors, which count for `NEARBY_SHARE`. Character pairs are looked for in `text`.
+        `terms` are the numbers of the terms in the memory's `text` or its speaker's name. `nearby` are
+        those of neighbors, weighed by `NEARBY_SHARE`. Character pairs are looked for in `text`.
         """
         own = set(terms)
         share = sum(self.keyword_idf[term] for term in own)

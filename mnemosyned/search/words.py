@@ -430,7 +430,7 @@ class _TermRows:
         """Return {row number: sum of idf} of rows with any of `words`, as far as `limits` may keep them.
 
         Once new rows would score too low, the remaining words are looked up only among the found
-        rows: an index intersects two lists much faster than it lists the rows of one.
+        rows, as an index intersects two lists much faster than it reads one.
         """
         found: dict[int, float] = {}
         searched: list[Forms] = []

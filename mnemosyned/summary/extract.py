@@ -125,7 +125,7 @@ class StatementSelection:
         return statement.emphasis * fresh / length
 
     def count_chars(self, statement: Statement) -> int:
-        """Return the length of a statement with its speaker and the unselected statements that it needs."""
+        """Return the length of a statement, its speaker and the unselected statements needed before it."""
         chars = 0
         for part in self._list_needed(statement):
             named = part.role and (

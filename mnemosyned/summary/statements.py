@@ -507,9 +507,8 @@ def _rate_form(
 def _is_listing(sentence: str, kinds: Sequence[tokens.TokenKind]) -> bool:
     """Return True if a sentence has the form of a table row, a command or a log line.
 
-    Such a sentence has few stop words, a share below `PROSE_STOP_SHARE`, and one of these traits:
-    signs of code or a command, exact values as most of its tokens, or neither a comma nor a mark
-    that ends sentences. `kinds` are the kinds of its tokens.
+    Such a sentence has few stop words, a share below `PROSE_STOP_SHARE`. It also has signs of code or a
+    command, or mostly exact values, or neither a comma nor a final mark. `kinds` are its tokens' kinds.
     """
     if kinds.count(_STOP) >= PROSE_STOP_SHARE * len(kinds):
         return False

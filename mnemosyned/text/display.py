@@ -182,7 +182,7 @@ def find_matching_words(
 ) -> Iterator[tuple[int, int]]:
     """Yield the start and the end of each word of a text that matches a query, for highlighting.
 
-    `matching` are the words of the query. A word of the text matches if it is one of them, or one with
+    `matching` are the words of the query. A word of the text matches if it equals a query word, also with
     a common ending.
     """
     if matching:

@@ -94,7 +94,7 @@ def split_sentences(text: str) -> list[tuple[str, bool]]:
 
 
 def _split_line(line: str) -> list[str]:
-    """Return the sentences of a line; full stops of abbreviations and numbers, and lone dots, end none."""
+    """Return the sentences of a line, not cut at abbreviations, numbers with a full stop, or lone dots."""
     result: list[str] = []
     start = 0
     for match in _BOUNDARY.finditer(line):

@@ -90,7 +90,7 @@ def light_stem(word: str) -> str:
 
 
 def match_prefix(word: str) -> str:
-    """Return the beginning of a word that its other forms share; short words and codes stay whole."""
+    """Return the beginning common to all forms of a word; short words and codes stay whole."""
     if not word.isalpha() or len(word) <= 4:
         return word
     return _ENDING.sub("", word)
@@ -146,9 +146,9 @@ def _remove_participle_ending(word: str) -> str:
 
 
 def _replace_ending(word: str, table: dict[str, str], groups_min: int = 1) -> str:
-    """Return the word with its ending replaced by the first match in a table, if enough is left.
+    """Return the word with its ending replaced as a table says, if enough of the word is left.
 
-    Enough is a Porter's measure of `groups_min`, and before `ion` also an s or t.
+    Enough is Porter's measure of at least `groups_min`, and before `ion` also an s or t.
     """
     for ending, replacement in table.items():
         if word.endswith(ending) and word != ending:
@@ -176,7 +176,7 @@ def _has_vowel(word: str) -> bool:
 
 
 def _ends_in_short_syllable(word: str) -> bool:
-    """Return whether a word ends in consonant, vowel, consonant, the last not w, x or y."""
+    """Return True if a word ends in a consonant, a vowel, and a consonant other than w, x or y."""
     return _letter_kinds(word)[-3:] == "cvc" and word[-1] not in "wxy"
 
 
@@ -231,7 +231,7 @@ _DIAERESES = {"ι": "ϊ", "υ": "ϋ"}
 
 
 def accent_variants(word: str) -> tuple[str, ...]:
-    """Return spellings of a word with other accents, which are other words in the full-text index.
+    """Return spellings of a word with other accents, if the full-text index keeps them apart.
 
     The index ignores accents of Latin letters only. Greek has one accent in a word, and none in
     capitals; Russian mostly writes `е` for `ё`.
@@ -258,7 +258,7 @@ def accent_variants(word: str) -> tuple[str, ...]:
 
 
 def _accented_forms(word: str, accented: dict[str, str]) -> Iterator[str]:
-    """Yield a word, then its copies with one accent added, for each letter that `accented` maps."""
+    """Yield a word, then a copy for each letter in `accented`, with this letter accented."""
     yield word
     for index, letter in enumerate(word):
         if letter in accented:

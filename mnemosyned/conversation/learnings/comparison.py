@@ -229,7 +229,7 @@ def _list_index_keys(learning: Learning) -> Iterator[Hashable]:
 def _list_conflict_keys(
     learning: Learning, meaning: InstructionMeaning
 ) -> Iterator[Hashable]:
-    """Yield the index keys of learnings that may conflict with a learning by other than its subject."""
+    """Yield the index keys of learnings that may conflict with a learning, except by its subject."""
     if learning.memory:
         yield "memory", learning.memory
     if learning.kind is LearningKind.NAME:
@@ -254,8 +254,8 @@ def is_contradiction(new: Learning, old: Learning) -> bool:
     """Return True if two learnings exclude each other, whichever is newer.
 
     Two names do; a lesson and another kind do not. Other learnings do if one negates the other on the
-    same subject, if they reverse a preference, set the same attribute (`slot`), or differ in a number
-    or in an alternative of `CHOICES`.
+    same subject, or reverses its preference. They also do if they set the same attribute (`slot`), or
+    differ in a number or in an alternative of `CHOICES`.
     """
     if LearningKind.LESSON in (new.kind, old.kind) and new.kind is not old.kind:
         return False

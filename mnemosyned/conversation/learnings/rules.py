@@ -278,7 +278,7 @@ def _make_statement(
     match: re.Match[str],
     rules: PassingRules,
 ) -> LearningStatement | None:
-    """Return the preference that a rule has matched, or None if it is unclear, too long or a one-off."""
+    """Return the preference that a rule has matched; None for an unclear, long or one-time statement."""
     end = _find_clause_end(low, match.end(), rules)
     preferred = sentence[match.end() : end].strip(_TRIMMED)
     said = low[match.end() : end].strip(_TRIMMED)

@@ -135,7 +135,7 @@ class BearingRater:
     def compare(
         self, newer: str, olders: Sequence[str]
     ) -> Sequence[tuple[float, float]]:
-        """Return, for each older sentence, its cosine to `newer` and the log odds that `newer` ends it.
+        """Return, for each older sentence, the cosine to `newer` and the log odds that `newer` ends it.
 
         Raises `EmbedderFailed` and `ModelUnavailable`.
         """

@@ -339,28 +339,28 @@ class CommonVectors(MemoryVectors, ABC):
         return {id: vectors[seq] for id, seq in positions.items() if seq in vectors}
 
     def compare(self, ids: Sequence[str]) -> MemoryComparison:
-        """Return an object that compares the vectors of these memories; memories without one are left out."""
+        """Return an object to compare the vectors of these memories; memories without a vector are left out."""
         return self._compare(self.vectors_of(ids))
 
     def compare_at(self, positions: Sequence[int]) -> MemoryComparison:
-        """Return an object that compares the memories at these row numbers, which are its ids."""
+        """Return an object to compare the memories at these row numbers; each number, as text, is an id."""
         model = self._model_number()
         vectors = self._store.vectors_of(model, positions) if model else {}
         return self._compare({str(seq): vector for seq, vector in vectors.items()})
 
     def _compare(self, known: Mapping[str, bytes]) -> MemoryComparison:
-        """Return an object that compares memories by these vectors."""
+        """Return an object to compare memories by their vectors in `known`."""
         rows = unpack(list(known.values())) if known else None
         places = {id: place for place, id in enumerate(known)}
 
         def cosines_to(id: str) -> dict[str, float]:
-            """Return the cosines of a memory's vector to the others, by id."""
+            """Return {id: cosine to a memory's vector} of all compared memories; empty without a vector."""
             if id not in known:
                 return {}
             return dict(zip(known, dot_products(rows, known[id]).tolist(), strict=True))
 
         def rate_ending(newer: str, older: str) -> float | None:
-            """Return the log odds that a memory ends an older one; None if one has no vector."""
+            """Return the log odds that a memory ends an older one; None if either has no vector."""
             if rows is None or newer not in known or older not in known:
                 return None
             return rate_endings(rows[places[newer]], rows[None, places[older]])[0]

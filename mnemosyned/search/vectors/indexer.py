@@ -219,7 +219,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
                 )
 
     def _index_news(self, index: VectorIndex | StorageIndex, seen: VectorNews) -> None:
-        """Add the vectors that other daemons stored since `seen`, and remove deleted ones."""
+        """Add the vectors stored by other daemons since `seen`, and remove the vectors of deleted memories."""
         before = seen
         while not self._closing.is_set():
             news = self._store.news(self._model, since=seen.version, limit=NEWS_AT_ONCE)

@@ -486,7 +486,7 @@ class OwnerVectors(embedding.CommonVectors):
         return self._storage_search(model) or NewestVectors(self._store, model)
 
     def _storage_search(self, model: int) -> engine_ports.StorageSearch | None:
-        """Return an object that searches vectors of a model in the database; None if it cannot compare them."""
+        """Return an object to search the vectors of a model in the database; None if the database cannot."""
         return self._store.search(model, limit_s=self._wait_s)
 
     def _model_number(self) -> int:

@@ -148,7 +148,7 @@ class SourceDates:
     """Years of the sources, the years before and the years after."""
 
     def add(self, text: str, said: datetime) -> None:
-        """Add the day on which a text was said, and the dates that it mentions, absolute or relative."""
+        """Add the day on which a text was said, and the absolute and relative dates in the text."""
         today = said.date()
         self._add_days(today, 0, 0)
         self.near_years.update((today.year - 1, today.year, today.year + 1))

@@ -379,7 +379,7 @@ def _find_command(line: str) -> str:
 
 
 def _make_command_item(command: str, output: Sequence[str]) -> RecordItem:
-    """Return a command as an item, with its failure, its success or its last line of output."""
+    """Return a command as an item, with the failure, success or last line of its output."""
     exits = list(filter(None, map(_PATTERNS["exit"].fullmatch, output)))
     code = exits[-1]["code"] if exits else ""
     failures = list(filter(_PATTERNS["failure"].search, output))
@@ -528,7 +528,7 @@ def read_table(content: str, zone: tzinfo) -> list[RecordItem]:
 
 
 def _read_piped(lines: Sequence[str]) -> Grid | None:
-    """Return the rows, first the header, of a table in Markdown or of a SQL shell; None for other lines."""
+    """Return the rows, header first, of a table in Markdown or of a SQL shell; None for other lines."""
     barred = [line.strip().replace("│", "|") for line in lines]
     is_rule = _PATTERNS["rule"].fullmatch
     if "|" not in barred[0] + barred[1] or not any(map(is_rule, barred[:2])):
@@ -571,7 +571,7 @@ def _is_tabular(grid: Grid, lines: Sequence[str]) -> bool:
 
 
 def _read_aligned(lines: Sequence[str]) -> Grid | None:
-    """Return the rows, first the header, of columns aligned by blanks, as of `df`; None for other lines."""
+    """Return the rows, header first, of columns aligned by blanks, as `df` prints; None for other lines."""
     header = lines[0].strip().replace("Mounted on", "Mounted")
     rows = [line.strip() for line in lines[1:]]
     has_digit = re.compile(r"\d").search

@@ -270,7 +270,7 @@ def _year_span(today: datetime, year: int) -> TimeSpan:
 
 
 def _shift_by_units(moment: datetime, unit: str, count: int) -> datetime:
-    """Return the moment later by `count` units: hours, days, weeks, months or years."""
+    """Return the moment `count` units later; a unit is an hour, day, week, month or year."""
     if unit == "hour":
         return shift(moment, timedelta(hours=count))
     if unit in ("day", "week"):
@@ -355,7 +355,7 @@ class QuestionTimes:
 
 
 def parse_times(text: str, now: datetime) -> QuestionTimes:
-    """Return the times and the order (newest, oldest) that a question asks for, and its other text.
+    """Return the times and the order (newest, oldest) that a question asks for, and the rest of the text.
 
     `now` is when the question is asked; it is aware, and its time zone decides where a day begins.
     """
@@ -529,7 +529,7 @@ def compile_translation_rules() -> list[_TranslationRules]:
 def _compile_rules(
     hints: Iterable[str], rules: Iterable[tuple[str, Translation]]
 ) -> _TranslationRules:
-    """Return the rules with compiled patterns and `hints`: every text that matches has one of these words."""
+    """Return the rules with compiled patterns and `hints`: words of which every matching text has one."""
     compiled = [
         (re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), translation)
         for pattern, translation in rules
