@@ -76,15 +76,6 @@ def test_a_sentence_too_long_for_its_room_gives_its_first_clauses() -> None:
     assert first == "Decision: the archive moves to Malmö on 4 May with the Rask lorry."
 
 
-def test_instructions_and_decisions_come_before_logs_and_thanks() -> None:
-    lines = "\n".join(extract(DEBUGGING, ratio=RATIO).lines)
-
-    assert "Never delete dumps younger than 30 days" in lines
-    assert "Decision: we move to pgBackRest 2.51 in April." in lines
-    assert "thank" not in lines
-    assert "INFO" not in lines
-
-
 def test_a_repeated_sentence_is_kept_once() -> None:
     lines = extract(NOTES, ratio=0.6).lines
 

@@ -65,10 +65,6 @@ def test_the_pure_part_loads_nothing_that_must_be_installed() -> None:
 DEBIAN = Path(__file__).parents[2] / "config" / "debian"
 
 
-def test_an_extra_comes_from_pip_or_uv_where_no_package_manager_has_it() -> None:
-    assert "psycopg[binary]" in install_command("postgres")
-
-
 def test_in_debian_an_extra_is_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", DEBIAN_PREFIX)
 

@@ -349,9 +349,6 @@ def test_two_small_words_are_no_compound(question: str) -> None:
         assert not memory.recall(question).hits
 
 
-# Recall in other scripts: each text is found by a part of it, and by nothing of another's.
-
-
 # Recall over one's own memory and those of groups: as over one memory with everything in it.
 
 
