@@ -4,13 +4,16 @@ import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from mnemosyned import Memory
 from mnemosyned.errors import NotFound
-from mnemosyned.memory.values import Tier
+from mnemosyned.memory.values import EndedStatement, Hit, Tier
+from mnemosyned.service.endings import add_endings
+from mnemosyned.storage.common.endings import EndingStore
 from mnemosyned.verbs.conversation import EndedLine
 from mnemosyned.verbs.retention import Forget
 
@@ -264,20 +267,6 @@ def test_what_an_assistant_does_ends_nothing_elsewhere(memory: DatedMemory) -> N
     assert [each.id for each in memory.ended()] == [said]
 
 
-def test_a_week_tells_again_what_an_undo_put_in_force(memory: DatedMemory) -> None:
-    memory.clock.moment += timedelta(days=1)  # it is a Monday
-    for day, text in enumerate((OLD, NEW, "The parcel arrived at noon.")):
-        memory.say(text, *reports(day), session=f"s{day}")
-        memory.clock.moment += timedelta(days=1)
-    memory.clock.moment += timedelta(days=40)
-    memory.sleep(force=True)
-    assert OLD not in memory.summary(level="week")
-
-    memory.undo_ending(memory.ended()[0].id)
-
-    assert OLD in memory.summary(level="week")
-
-
 @pytest.mark.parametrize("sleeps_daily", [True, False])
 def test_a_week_tells_no_statement_that_ended_in_it(
     memory: DatedMemory, *, sleeps_daily: bool
@@ -319,3 +308,24 @@ def test_get_shows_what_ended_a_memory_with_secrets_masked(memory: DatedMemory) 
     assert "rose-0815-Zq" not in ended.successor
     (ended,) = memory.get(old, reveal=True).ended
     assert ended.successor == "The wifi password is now rose-0815-Zq."
+
+
+def test_of_a_chain_of_endings_the_newest_is_first() -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    blank: Any = dict.fromkeys(("snippet", "content"), "")
+    asked = [
+        Hit(
+            id=id, tier=Tier.WORKING, score=1.0, session="a", source=None, created_at=at,
+            **blank,
+        )
+        for id in ("other", "oldest", "newest", "middle")
+    ]  # fmt: skip
+    known = {
+        id: [EndedStatement(at=at, by=by, reason="now", sentence="", successor="")]
+        for id, by in (("oldest", "middle"), ("middle", "newest"))
+    }
+    store = cast(EndingStore, SimpleNamespace(of=lambda _: known))
+
+    hits = add_endings(store, asked, reveal=True)
+
+    assert [each.id for each in hits] == ["other", "newest", "middle", "oldest"]
