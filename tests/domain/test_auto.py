@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from support.cases import each_case
+from support.fakes import raising
 from support.messages import call, result, text_block, tool_result, tool_use
 
 from mnemosyned import AutoPolicy, RoundsPolicy, extract_facts
@@ -176,12 +177,8 @@ def test_a_further_summary_is_merged_with_the_one_before() -> None:
     assert read_summary(summary).summary_of[: len(first.expand)] == first.expand
 
 
-def fail(_: Sequence[Message]) -> str:
-    raise TimeoutError("too slow for: decided: blue-green")
-
-
 @each_case(("summarize", "reason"), [
-    (fail, "TimeoutError"),
+    (raising(TimeoutError("too slow for: decided: blue-green")), "TimeoutError"),
     (lambda _: "so " * 9_000, "the model's summary is too long"),
 ])  # fmt: skip
 def test_a_model_that_fails_or_talks_on_costs_nothing_but_its_words(
@@ -197,10 +194,7 @@ def test_a_model_that_fails_or_talks_on_costs_nothing_but_its_words(
 
 
 def test_a_failure_of_our_own_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object, **__: object) -> None:
-        raise KeyError("role")
-
-    monkeypatch.setattr(compaction, "write_plain_messages", broken)
+    monkeypatch.setattr(compaction, "write_plain_messages", raising(KeyError("role")))
 
     policy = AutoPolicy(10_000, counter=FULL, summarize=lambda _: "In short.")
     with pytest.raises(KeyError):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import pytest
-from support.fakes import NOON
+from support.fakes import NOON, raising
 
 from mnemosyned import (
     ConsolidationTrigger,
@@ -47,10 +47,7 @@ def test_a_category_whose_model_fails_stays_while_others_go_on() -> None:
 
 
 def test_a_failure_of_our_own_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: object) -> None:
-        raise KeyError("created_at")
-
-    monkeypatch.setattr(module, "consolidation_prompt", broken)
+    monkeypatch.setattr(module, "consolidation_prompt", raising(KeyError("created_at")))
 
     facts = [item(f"fact {at}") for at in range(3)]
     with pytest.raises(KeyError):

@@ -17,6 +17,7 @@ from support.fakes import (
     FakeClock,
     FakeSummarizer,
     memory,
+    raising,
     said_in_turn,
     trio,
 )
@@ -72,13 +73,6 @@ class Primary:
             text = self.model.complete(said, max_tokens=9, temperature=0)
         self.accepted += 1
         return Summary(text=text, summarizer="fake:model")
-
-
-def raising(error: Exception) -> Callable[[], object]:
-    def raise_it() -> None:
-        raise error
-
-    return raise_it
 
 
 DEAD = raising(ModelUnavailable("it is gone"))

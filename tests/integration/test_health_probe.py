@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 from support.cases import each_case
-from support.fakes import FakeTime
+from support.fakes import FakeTime, raising
 from support.http_server import WAIT_S, server
 
 from mnemosyned.assembly.build import OpenMemory
@@ -57,13 +57,6 @@ class TimedProbe(HealthProbe):
             response = self.ready(self.time.now, done.set)
         assert response
         return response.status, json.loads(response.body)
-
-
-def raising(error: Exception) -> Check:
-    def check(*_: object) -> None:
-        raise error
-
-    return check
 
 
 def ready(*_: object) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from support.fakes import FakeClock, agent_session, memory
+from support.fakes import FakeClock, agent_session, memory, raising
 from support.services import Lab
 from support.stores import get_episode
 
@@ -16,7 +16,6 @@ from mnemosyned.memory.consolidation import (
     Selection,
     Trigger,
 )
-from mnemosyned.memory.ports import Rollup
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.sleep.context import CycleRequest
 
@@ -261,11 +260,8 @@ def test_a_fold_that_fails_leaves_all_as_it_was_and_is_tried_again(
 ) -> None:
     a_day(lab, *range(7))
 
-    def refuse(_: Rollup) -> None:
-        raise StorageFailed("disk full")
-
     with monkeypatch.context() as patch:
-        patch.setattr(lab.store.rollups, "write", refuse)
+        patch.setattr(lab.store.rollups, "write", raising(StorageFailed("disk full")))
         failed = sleep(lab, day=7)
     again = sleep(lab, day=7)
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pytest
 import structlog
 from support.cases import each_case
-from support.fakes import FakeClock, FakeSummarizer, trio
+from support.fakes import FakeClock, FakeSummarizer, raising, trio
 from support.settings import config_by_words
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
@@ -165,11 +165,8 @@ def test_upkeep_that_fails_has_a_traceback_but_for_a_lost_database(
     error: StorageFailed,
     level: str,
 ) -> None:
-    def fail() -> int:
-        raise error
-
     configure_logs(level="info", form="json")
-    monkeypatch.setattr(memory.service.retention, "finish_due", fail)
+    monkeypatch.setattr(memory.service.retention, "finish_due", raising(error))
 
     memory.service.look_after_file()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 from support.fake_models import FakeTextModel
+from support.fakes import raising
 from support.vector_service import wait_until
 
 from mnemosyned import fairness
@@ -36,7 +37,6 @@ from mnemosyned.models.sharing import ModelTurns, OwnerModel
 from mnemosyned.service.owners import OwnerLimiter
 
 if TYPE_CHECKING:
-    from mnemosyned.assembly.owners import OwnerMemory
     from mnemosyned.storage.postgres.owners import PostgresOwners
 
 WAIT_S = 10.0
@@ -352,12 +352,9 @@ def test_tokens_are_looked_up_once_a_second_and_changes_are_known_within_one(
 def test_requests_count_for_an_owner_once_their_token_is_verified(
     cache: TokenCache, owners: Owners
 ) -> None:
-    def no_memory(_: int) -> OwnerMemory:
-        raise AssertionError("no memory is opened for that")
-
     resources = OwnerResources(
         tokens=cache,
-        memory_of=no_memory,
+        memory_of=raising(AssertionError("no memory is opened for that")),
         limits=OwnerLimiter(OwnersConfig, lambda _: ("anna", 0)),
         common={},
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from support.cases import each_case
-from support.fakes import trio
+from support.fakes import raising, trio
 from support.leftovers import left_of
 from support.services import Lab
 
@@ -310,11 +310,8 @@ def test_an_undo_that_was_interrupted_blocks_no_earlier_action(
     before = everything(lab)
     lab.do(EditMemory("pan", importance=0.9), CHANGES[name])
 
-    def fail(_: str) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as broken:
-        broken.setattr(lab.store.undo, "delete", fail)
+        broken.setattr(lab.store.undo, "delete", raising(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             lab.undo()
     undone = lab.undo()
@@ -330,11 +327,10 @@ def test_a_forget_that_failed_blocks_no_earlier_action(
 ) -> None:
     lab.do(EditMemory("pan", importance=0.9))
 
-    def fail(*_: object, **__: object) -> None:
-        raise StorageFailed("the disk is full")
-
     with monkeypatch.context() as full:
-        full.setattr(lab.store.deletion, "_find", fail)
+        full.setattr(
+            lab.store.deletion, "_find", raising(StorageFailed("the disk is full"))
+        )
         with pytest.raises(StorageFailed):
             lab.forget("kettle", now=True)
     undone = lab.undo()

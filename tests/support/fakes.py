@@ -55,6 +55,15 @@ def _nothing(_: Sequence[object]) -> None:
     pass
 
 
+def raising(error: BaseException) -> Callable[..., Any]:
+    """A function that raises an error, whatever it is given."""
+
+    def raise_it(*_: object, **__: object) -> None:
+        raise error
+
+    return raise_it
+
+
 @dataclass
 class FakeSummarizer(Summarizer):
     """Writes all words of the batch on one line, so that a test can see where they went."""
