@@ -137,7 +137,7 @@ class Batch:
 
     @property
     def scope(self) -> tuple[str, str | None]:
-        """The session and the source that all memories of the batch share."""
+        """The session and the source (or None) that all memories of the batch share."""
         return self.session, self.source
 
     @property
@@ -256,7 +256,7 @@ def make_episode(
     now: datetime,
     details: tuple[Detail, ...] = (),
 ) -> Episode:
-    """Make the episode of these memories, oldest first, with a summary as its `content`."""
+    """Return an episode of these memories, given oldest first, with `content` as its summary."""
     return Episode(
         id=id,
         content=content,

@@ -261,7 +261,10 @@ class RestoreTransaction(ABC):
         mark_learned(self._session, seqs)
 
     def _restore_rollup(self, rollup: ExportedEpisode) -> Outcome:
-        """Store a roll-up if its members are stored without a parent; else the next cycle writes it."""
+        """Store a roll-up if its members are stored without a parent; return the outcome.
+
+        Otherwise a later cycle writes the roll-up.
+        """
         known = self._session.known_records([rollup.id])
         if rollup.id in known:
             return _outcome_for_stored_id(known[rollup.id][0])

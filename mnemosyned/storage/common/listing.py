@@ -78,7 +78,7 @@ FEW_MAX = 5_000
 
 
 def join_conditions(conditions: Iterable[Condition], joins: str = "") -> Filter:
-    """Join conditions into one filter with the values of all."""
+    """Return one filter of all conditions, with their values."""
     text, values = "", dict[str, object]()
     for condition in conditions:
         text += f" AND {condition.text}"

@@ -266,7 +266,7 @@ def _check_originals_unchanged(
     def find_any(
         ids: Collection[str], table: str, condition: str, **values: object
     ) -> Result:
-        """Select a row of `table` of a working memory with one of the ids, if there is one."""
+        """Return a row of `table` for a working memory with one of the ids, if there is one."""
         return session.execute(
             "SELECT 1 FROM fresh AS f "
             "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "

@@ -357,7 +357,7 @@ class UndoStore(StorePart):
     def _undo_episode(
         self, session: CommonSession, id: str, now: datetime, held_until: datetime
     ) -> UndoneEpisode:
-        """Move an episode's originals, unless one was pruned, to working memory, and delete the episode."""
+        """Undo an episode for `undo_episodes`, unless an original was pruned; return the result."""
         seq, parent, result = _read_undoable(session, id)
         if result.pruned:
             return result
@@ -382,7 +382,7 @@ class UndoStore(StorePart):
 def _read_undoable(
     session: CommonSession, id: str
 ) -> tuple[int, str | None, UndoneEpisode]:
-    """Return an episode's row number, its parent, and what undoing it would restore."""
+    """Return an episode's row number, its parent's id if any, and what undoing it would restore."""
     row = session.execute(
         "SELECT e.seq, e.parent_id, e.covers_from, e.covers_until, count(m.seq), "
         "count(m.seq) FILTER (WHERE m.content = '') FROM episode AS e "

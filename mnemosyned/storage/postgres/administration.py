@@ -353,10 +353,10 @@ class AdministeredOwners:
     def rotate(
         self, owner: str, token: str, *, keep_for: timedelta = timedelta()
     ) -> IssuedToken:
-        """Issue a successor to an owner's newest valid token with this id or name.
+        """Issue and return a successor to an owner's newest valid token with this id or name.
 
-        The old token stays valid for `keep_for`, or until it expires. The new token is valid as
-        long as the old one was when it was issued. Raises `NotFound`.
+        The old token stays valid for `keep_for`, or until it expires. The new token is valid as long as the
+        old one was when it was issued. Raises `NotFound`.
         """
         number = self.number(owner)
         with self._administering() as session:
@@ -383,10 +383,9 @@ class AdministeredOwners:
         return len(ids)
 
     def join(self, group: str, member: str, scopes: Sequence[Scope]) -> Membership:
-        """Make an owner a member of a group, or change what a member may do there.
+        """Make an owner a member of a group, or change a member's scopes; return the membership.
 
-        Raises `NotFound`, and `InvalidRequest` for a group as the member, or scopes that members cannot
-        have.
+        Raises `NotFound`, and `InvalidRequest` for a group as the member, or scopes that members cannot have.
         """
         unknown = [scope for scope in scopes if scope not in OWN_SCOPES]
         if unknown or not scopes:
@@ -490,7 +489,7 @@ def _issue(
 def _list_tokens(
     session: PostgresSession, number: int
 ) -> Iterator[tuple[OwnerToken, timedelta | None]]:
-    """Yield an owner's tokens, newest first, each with the time from its issue to its expiry."""
+    """Yield an owner's tokens, newest first, each with the time from its issue to its expiry, if any."""
     columns = f"{_ISSUED_FIELDS}, scopes, valid_for"
     for *row, scopes, lasts in session.call("list_tokens", number, columns=columns):
         known = dict(zip(column_names(_ISSUED_FIELDS), row, strict=True))

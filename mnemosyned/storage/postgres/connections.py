@@ -419,7 +419,7 @@ class Connections:
         *,
         replan: bool = False,
     ) -> R:
-        """Call `begin` on a connection, after a `replan` of its queries; on an error give it back."""
+        """Return the result of `begin` on a connection, after a `replan`; on an error, give it back."""
         try:
             if replan:
                 connection.execute("DISCARD PLANS")
@@ -455,7 +455,7 @@ class Connections:
 def connect_once(
     dsn: str, *, options: str = f"-c lock_timeout={LOCK_WAIT_MS}"
 ) -> Connection:
-    """Open a connection for one task, with the usual limit on waiting for locks.
+    """Return a new connection for one task, with the usual limit on waiting for locks.
 
     Raises `ConfigInvalid` for a text that is no URL of a database, and `psycopg.Error`.
     """
@@ -472,7 +472,7 @@ def connect_once(
 
 
 def connect_without_lock_limit(dsn: str) -> Connection:
-    """Open a connection as `connect_once` does, without a limit on waiting for locks."""
+    """Return a connection as `connect_once` does, without a limit on waiting for locks."""
     return connect_once(dsn, options=_WAITING)
 
 

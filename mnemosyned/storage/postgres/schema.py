@@ -308,7 +308,7 @@ ADVICE = (
 
 
 def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribution:
-    """Distribute all tables over the nodes of a cluster by owner, in `shards` parts.
+    """Distribute all tables over a cluster's nodes by owner, in `shards` parts; return what was done.
 
     Tables that are distributed already stay as they are. The role for requests may log in afterwards, as
     nodes connect to each other. Raises `InvalidRequest` without Citus, `StorageFailed` if no node takes rows

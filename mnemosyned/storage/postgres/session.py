@@ -351,7 +351,7 @@ class PostgresSession(CommonSession):
     def take_numbers(
         self, kind: Literal["memory", "log", "record"], count: int
     ) -> range:
-        """Reserve the next `count` numbers for rows: memories, log entries or other records."""
+        """Reserve and return the next `count` numbers for rows: memories, log entries or other records."""
         column = f"last_{kind}"
         if self.defers and kind != "memory" and self.locked_row:
             if not self._last_numbers:

@@ -262,7 +262,7 @@ def _prepare(
     guarded: bool = False,
     owner: int | None = None,
 ) -> _Prepared:
-    """Check the server, and prepare schema, owner's row, role of requests and vector search.
+    """Check the server; prepare schema, owner's row, role of requests and vector search; return the results.
 
     A login that owns no table only checks that all is prepared, or raises with advice; a standby is not
     changed. `consequence` is the text on what a failure means for the data.
@@ -345,7 +345,7 @@ class PostgresServer:
             return forgetting.purge_server(connection)
 
     def distribute(self, shards: int) -> engine_ports.Distribution:
-        """Distribute the tables by owner over a cluster's nodes. Raises `InvalidRequest` without a cluster."""
+        """Distribute the tables by owner over a cluster, as `schema.distribute` does; return what was done."""
         with self._upgrade() as connection:
             return schema.distribute(connection, shards=shards)
 
