@@ -143,7 +143,7 @@ class _SecureRedirects(HTTPRedirectHandler):
         headers: HTTPMessage,
         newurl: str,
     ) -> Request | None:
-        """Return the request that follows a redirect. Raises `InvalidRequest` or `FetchFailed` without TLS."""
+        """Return the request to follow a redirect. Raises `InvalidRequest` or `FetchFailed` without TLS."""
         check_url(newurl)
         if req.full_url.startswith("https:") and not newurl.startswith("https:"):
             raise FetchFailed(
@@ -361,7 +361,10 @@ class ModelStore:
     def resolve(
         self, name: str, *, sha256: str | None = None
     ) -> tuple[DownloadRequest, Path]:
-        """Return the download for a catalog name or URL, and where to install it. Raises `InvalidRequest`."""
+        """Return the download, expecting `sha256`, of a catalog name or URL, and the path for the file.
+
+        Raises `InvalidRequest`.
+        """
         if known := CATALOG.get(name):
             request = replace(known, sha256=sha256)
         elif "://" in name:

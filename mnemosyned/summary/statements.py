@@ -347,7 +347,10 @@ class StatementReader:
         self.statements.append(statement)
 
     def _add_sentence(self, sentence: Statement, before: int | None) -> None:
-        """Rate a sentence by its form, words and references, and add it as a statement."""
+        """Rate a sentence by form, words and references, and add it as a statement.
+
+        `before` is the position of the preceding statement.
+        """
         text = sentence.text
         stamp = _PATTERNS["stamp"].match(text) if sentence.starts_line else None
         said, secrets = PLACEHOLDER.subn(" ", text[stamp.end() :] if stamp else text)

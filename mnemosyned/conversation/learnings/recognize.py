@@ -194,7 +194,8 @@ def find_statements(
 ) -> list[LearningStatement]:
     """Return the distinct learnings stated in a user's text, in order, `STATED_MAX` at most.
 
-    If the text contains a pasted page, only its introduction is read.
+    If the text contains a pasted page, only its introduction is read. `rate` rates sentences without
+    a matching rule.
     """
     asked = split_text(text) if rate else []
     is_document = len(asked) > RATED_MAX

@@ -232,7 +232,7 @@ def find_scope(learning: Learning) -> LearningScope:
 @clear_on_forget
 @lru_cache(maxsize=FIELDS_CACHED_MAX)
 def _applies_everywhere(text: str, *, is_personal: bool) -> bool:
-    """Return True unless a rule with this text applies in its project alone; cached."""
+    """Return True if a rule with this text, or a name or preference (`is_personal`), applies everywhere."""
     low = text.casefold().replace("’", "'")
     if _SCOPES["project"].search(low):
         return False

@@ -47,7 +47,7 @@ OnRefusal = Callable[[EmbeddingInput, EmbedderFailed], None]
 def embedding_batches(
     rows: Sequence[EmbeddingInput],
 ) -> Iterator[Sequence[EmbeddingInput]]:
-    """Split memories into batches for one model call, limited in count and characters."""
+    """Yield batches of memories, each for one model call, limited in count and characters."""
     batch: list[EmbeddingInput] = []
     chars = 0
     for row in rows:

@@ -79,7 +79,7 @@ def find_unknown_names(
 def _find_unknown_names_in_line(
     line: str, known: AbstractSet[str], *, german: bool
 ) -> Iterator[str]:
-    """Yield each capitalized word of a line that is a name and has no form in `known`."""
+    """Yield each capitalized word of a line, `german` or not, that is a name without a form in `known`."""
     words = list(_read_words(line))
     long = [word for word in words if len(word.text) > STEM_CHARS_MIN]
     capitals = sum(word.capital for word in long)
@@ -150,7 +150,7 @@ def _read_words(line: str) -> Iterator[_NameWord]:
 
 
 def _is_known(word: str, known: AbstractSet[str]) -> bool:
-    """Return True if a capitalized word is an ordinary word, or a form of one in `known`."""
+    """Return True if a capitalized word is an ordinary word, or a form of a word in `known`."""
     lower = word.casefold().removesuffix("'s")
     if lower in _NOT_NAMES or not set(_list_word_forms(word)).isdisjoint(known):
         return True
@@ -195,9 +195,9 @@ def _is_inflection(word: str, known: AbstractSet[str]) -> bool:
 def _is_name_in_context(
     words: list[_NameWord], at: int, known: AbstractSet[str], *, german: bool
 ) -> bool:
-    """Return True if the capitalized word at index `at` stands where a name stands.
+    """Return True if the words around the capitalized word at index `at` show that it is a name.
 
-    Names stand after a title, before a verb of speech or another name, and in German after a
+    Names occur after a title, before a verb of speech or another name, and in German after a
     preposition of place.
     """
     word = words[at]

@@ -126,7 +126,7 @@ def _calendar_span(
 def _month_span(
     groups: Mapping[str, str], today: datetime, month: int, *, ahead: bool
 ) -> TimeSpan:
-    """Return the span of a month, or of the day or third of the month in `groups`."""
+    """Return the span of a month, or its day or third in `groups`; latest unless `ahead` or a year is given."""
     day = _read_day_of_month(groups)
     year = int(groups.get("year", today.year))
     begin = today.replace(year=year, month=month, day=day or 1)
@@ -236,7 +236,7 @@ def _named_span(
 def _nearest_weekday(
     groups: Mapping[str, str], today: datetime, *, ahead: bool
 ) -> datetime:
-    """Return midnight of the day for "last Friday", "next Friday" or "Friday"."""
+    """Return midnight of "last Friday", "next Friday" or "Friday", which is not past with `ahead`."""
     days = (WEEKDAYS_IN_TEXT.index(groups["weekday"]) - today.weekday()) % 7
     step = groups.get("step")
     if step == "next":
