@@ -179,6 +179,8 @@ PAIRS_MIN = 2
 """Character pairs in common, in scripts without spaces."""
 SCORE_SHARE_MIN = 0.2
 """Share of the best hit's score below which a hit is left out."""
+CONFIDENCE_MIN = 0.1
+"""Confidence from which a hit compared by its vector is similar: every text has some similarity."""
 
 
 @cache
@@ -235,7 +237,8 @@ class Relevance:
 
     def _is_relevant(self, hit: Hit) -> bool:
         """Return True if the message names a time, or a hit is similar by its vector or shares enough words."""
-        if self._names_a_time or (hit.explanation or {}).get("meaning"):
+        is_compared = bool((hit.explanation or {}).get("meaning"))
+        if self._names_a_time or (is_compared and hit.confidence >= CONFIDENCE_MIN):
             return True
         text = "\n".join([hit.content, *(line.content for line in hit.lines)])
         stems = {token.stem for token in tokenize(text)}

@@ -1,11 +1,13 @@
 """How sure a hit is, and the reason it gives."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from support.cases import each_case
 from support.fakes import NOON
 
+from mnemosyned.conversation.sections import Relevance
 from mnemosyned.memory.values import Hit, Tier
 from mnemosyned.search.confidence import ResultJudge, split_by_confidence
 from mnemosyned.search.query import (
@@ -17,7 +19,7 @@ from mnemosyned.search.query import (
     ScoreBreakdown,
     SearchCandidates,
 )
-from mnemosyned.text.dates.questions import TimeSpan
+from mnemosyned.text.dates.questions import QuestionTimes, TimeSpan
 from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import parse_terms
 
@@ -25,6 +27,14 @@ NO_HIT = Hit(
     id="1", tier=Tier.WORKING, score=1.0, snippet="", content="", session="s", source=None,
     created_at=NOON, confidence=0.1,
 )  # fmt: skip
+
+
+def test_a_hit_compared_by_its_vector_alone_needs_some_confidence() -> None:
+    near = replace(NO_HIT, explanation={"meaning": 2.0})
+    far = replace(near, id="2", confidence=0.05)
+    relevance = Relevance("which carrier fetches the parcels?", QuestionTimes())
+
+    assert relevance.select_relevant_hits([near, far, NO_HIT]) == [near]
 
 
 def query(text: str, **changes: Any) -> Query:  # noqa: ANN401
