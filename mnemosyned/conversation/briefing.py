@@ -15,6 +15,7 @@ from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.secrets.masking import PLACEHOLDER, mask_secrets
 from mnemosyned.text.sentences import contains_statement, split_sentences
+from mnemosyned.text.terms import stems_with_content
 from mnemosyned.text.tokens import (
     COMMONPLACE_KINDS,
     EXACT_KINDS,
@@ -161,7 +162,8 @@ def _find_questions(memories: Sequence[MemoryRecord]) -> dict[str, str]:
         if asked and asked.role != memory.role and is_question(asked.content):
             *_, (sentence, _) = split_sentences(asked.content[-CONTENT_CHARS_MAX:])
             words = {token.surface.lower() for token in tokenize(sentence)}
-            if len(sentence) <= STATEMENT_CHARS_MAX and words & _WORDS["asking"]:
+            is_asking = words & _WORDS["asking"] and stems_with_content(sentence)
+            if len(sentence) <= STATEMENT_CHARS_MAX and is_asking:
                 questions[memory.id] = sentence.strip()
         before[memory.session] = memory
     return questions
@@ -193,11 +195,13 @@ def _find_telling_sentences(
         has_value = any(token.kind in EXACT_KINDS for token in tokens)
         is_named = has_value or any(token.capital for token in tokens[1:])
         is_brief = is_named and (has_value or _PATTERNS["change"].search(text))
+        done = _PATTERNS["done"].search(text)
         full_words = sum(token.kind is not TokenKind.STOP for token in tokens)
         is_telling = (
             len(keywords) >= KEYWORDS_MIN
             or full_words >= CONTENT_WORDS_MIN
             or bool(keywords and is_brief and not has_secret)
+            or bool(done and keywords - find_keywords(done[0]))
         )
         if has_secret and _is_about_secret(words, keywords):
             continue

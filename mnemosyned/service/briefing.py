@@ -154,7 +154,9 @@ class BriefingService:
             if each.text:
                 besides.append(each)
         stated = list(drop_repetitions(besides, known=known))
-        left = [each for each in stated if each.kind is StatementKind.OPEN][:OPEN_MAX]
+        left = [each for each in stated if each.kind is StatementKind.OPEN]
+        tasks = {each.memory.id for each in left}
+        left = left[:OPEN_MAX]
         last = [
             each
             for each in stated
@@ -197,8 +199,14 @@ class BriefingService:
                 )
             ),
         ]
+        *first, unfinished, rest = finder.put_newest_first(sections)
+        # A task whose line now begins with a newer statement is done, unless that is a task, too.
+        done = [quote for quote in unfinished.quotes if quote.id not in tasks]
+        open_tasks = [quote for quote in unfinished.quotes if quote.id in tasks]
+        unfinished = replace(unfinished, quotes=open_tasks)
+        rest = replace(rest, quotes=[*done, *rest.quotes])
         return assemble_sections(
-            finder.put_newest_first(sections), chars_max=BRIEFING_CHARS_MAX
+            [*first, unfinished, rest], chars_max=BRIEFING_CHARS_MAX
         )
 
     def _pinned_quotes(

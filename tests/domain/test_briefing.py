@@ -50,6 +50,7 @@ def test_sentences_that_say_little_alone_are_a_statement_together() -> None:
     ("still open: the fee column is empty for rows before 2024", "open"),
     ("One open point: the size of the pool is in the code", "open"),
     ("Open: the health check of the worker is missing", "open"),
+    ("TODO: write the runbook for an outage", "open"),
     ("Noch offen: die Übersetzung der Rechnungen", "open"),
     ("Die Migration der Bestellungen muss noch geprüft werden", "open"),
     ("Il faut encore migrer la base des clients", "open"),
@@ -132,6 +133,22 @@ def test_a_short_reply_follows_its_question_unless_that_asks_for_yes_or_no(
 
 
 PROXY = "the proxy listens on port 8443 now"
+
+
+def test_what_is_done_is_told_in_however_few_words() -> None:
+    done = ["those tests are fixed now", "got the raincoat", "der Test ist behoben"]
+
+    assert statements(*done, "that's done", "it's fixed now") == done[::-1]
+
+
+def test_a_statement_follows_no_question_without_content() -> None:
+    answer = "We name each branch after its ticket in Jira"
+    memories = [
+        *said("What would you like to work on?", role="assistant"),
+        *said(answer),
+    ]
+
+    assert [each.text for each in find_statements(memories[::-1])] == [answer]
 
 
 def test_a_newer_statement_hides_an_older_one_in_the_same_words() -> None:

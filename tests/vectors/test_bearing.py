@@ -343,6 +343,30 @@ def test_a_prompt_is_told_a_note_of_no_session_beside_the_project(
     assert note in first
 
 
+def test_a_task_is_not_open_once_somebody_said_that_it_is_done(
+    rated: MemoryService, tmp_path: Path
+) -> None:
+    task = "TODO: the three tests in checkout_test.go are flaky, fix those before the release"
+    other = "TODO: write the runbook for an outage of the depot"
+    said = [task, other, "photos are served by Cloudflare", "those tests are fixed now"]
+    hooks = HookService(rated, home=tmp_path)
+    file = tmp_path / ".claude" / "projects" / "-w-shop" / "s1.jsonl"
+    lines = [
+        claude_line("user", text, uuid=text, minutes=day * 1440)
+        for day, text in enumerate(said)
+    ]
+    write_lines(file, lines)
+    claude(hooks, file).stop()
+    wait_until_embedded(rated, len(said))
+
+    start = claude(hooks, file.with_name("s2.jsonl"), session="s2").start()
+
+    assert f"(earlier: [2026-03-16, claude-code, user] {task})" in start
+    _, _, unfinished = start.partition("Still open in this project:\n")
+    assert unfinished.splitlines()[0].endswith(other)
+    assert task not in unfinished
+
+
 def test_few_texts_are_embedded_in_a_call_and_more_later(rater: BearingRater) -> None:
     texts = [f"never commit file number {number}" for number in range(30)]
 
