@@ -504,9 +504,10 @@ man: $(READY) ## manual pages and completion scripts, made from the commands, in
 install: ## package, user unit and config for the present user; starts the daemon; EXTRAS=postgres,top adds these
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "mnemosyned needs Python 3.11 or later; try make PYTHON=python3.12 install"; exit 1; }
-	mkdir -p build
-	sed -e 's/ *\\$$//' -e '/--hash=/d' requirements.lock > build/constraints.txt
-	$(PYTHON) -m venv --clear --without-pip $(NEW)
+	@echo "installing mnemosyned into $(APP): about half a minute"
+	@mkdir -p build
+	@sed -e 's/ *\\$$//' -e '/--hash=/d' requirements.lock > build/constraints.txt
+	@$(PYTHON) -m venv --clear --without-pip $(NEW)
 	@set -e; extras=$$($(APP)/venv/bin/python -c "$$INSTALLED_EXTRAS" 2>/dev/null || true); \
 		[ -z "$$extras" ] || echo "with the extras that were there: $$extras"; \
 		extras=$${extras}$(if $(EXTRAS),$${extras:+$(COMMA)}$(EXTRAS)); \
@@ -516,24 +517,25 @@ install: ## package, user unit and config for the present user; starts the daemo
 		$$pip install -q --disable-pip-version-check --no-compile -c build/constraints.txt \
 			".$${extras:+[$$extras]}"
 	@# What is not compiled here, a start compiles: some packages ship files that are no Python of this version.
-	$(NEW)/bin/python -m compileall -qq -j 0 -x '/site-packages/(.*/)?(tests|pip)/' $(NEW)/lib || true
-	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then home=$(NEW) && $(LLAMA_INSTALL); \
+	@$(NEW)/bin/python -m compileall -qq -j 0 -x '/site-packages/(.*/)?(tests|pip)/' $(NEW)/lib || true
+	@if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then home=$(NEW) && $(LLAMA_INSTALL); \
 		elif $(APP)/venv/bin/python -c 'import llama_cpp' 2>/dev/null; then \
 		echo "llama.cpp was there: make install-llm brings it back"; fi
 	@$(STOP)
 	@if $(UNIT_LOADED); then systemctl --user stop mnemosyned; fi
-	rm -rf $(APP)/venv
-	mv $(NEW) $(APP)/venv
-	grep -lIr --exclude-dir=lib --exclude-dir=lib64 '$(NEW)' $(APP)/venv \
+	@rm -rf $(APP)/venv
+	@mv $(NEW) $(APP)/venv
+	@grep -lIr --exclude-dir=lib --exclude-dir=lib64 '$(NEW)' $(APP)/venv \
 		| xargs sed -i 's|$(NEW)|$(APP)/venv|g'
-	mkdir -p $(PREFIX)/bin $(dir $(UNIT))
-	mkdir -p -m 700 $(dir $(CONFIG)) $(STATE)
-	ln -sf $(addprefix $(APP)/venv/bin/,mnemosyned mnem mnem-hook) $(PREFIX)/bin/
-	test -e $(CONFIG) || install -m 600 config/mnemosyned.yaml $(CONFIG)
-	sed 's|^Environment=PATH=|&$(PREFIX)/bin:|' systemd/mnemosyned.service > $(UNIT)
-	if [ "$$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ]; then \
+	@mkdir -p $(PREFIX)/bin $(dir $(UNIT))
+	@mkdir -p -m 700 $(dir $(CONFIG)) $(STATE)
+	@ln -sf $(addprefix $(APP)/venv/bin/,mnemosyned mnem mnem-hook) $(PREFIX)/bin/
+	@test -e $(CONFIG) || install -m 600 config/mnemosyned.yaml $(CONFIG)
+	@sed 's|^Environment=PATH=|&$(PREFIX)/bin:|' systemd/mnemosyned.service > $(UNIT)
+	@if [ "$$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)" = 1 ]; then \
 		mkdir -p $(UNIT).d; cp systemd/without-user-namespaces.conf $(UNIT).d/; fi
-	$(APP)/venv/bin/python config/packaging/manual_pages.py $(SHARE)
+	@$(APP)/venv/bin/python config/packaging/manual_pages.py $(SHARE)
+	@echo "commands: $(PREFIX)/bin/mnem; settings: $(CONFIG); memory: $(STATE)"
 	@$(RELOAD)
 	@if $(UNIT_LOADED); then systemctl --user --quiet enable mnemosyned; fi
 	@$(MNEM) start && { $(FIRST_LINE); } \

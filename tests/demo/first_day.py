@@ -59,7 +59,7 @@ SCENES = (
         "Install",
         "These commands ran in a checkout, in a container without systemd. "
         "With systemd, the daemon also starts at each login.",
-        ("make -s install", "mnem"),
+        ("make install", "mnem"),
     ),
     Scene(
         "remember",

@@ -97,6 +97,7 @@ def test_an_installation_runs_is_upgraded_and_leaves_only_memory_when_undone(
     assert "started, as process" in said
     assert "mnemosyned was installed here" in said
     assert "installed, and it runs" in said
+    assert "mkdir" not in said, "a person reads what is done, not the commands"
 
     assert "valid" in run(f"mnemosyned --config {CONFIG} --check", home).stdout
     unit = (home / UNITS / "mnemosyned.service").read_text()
