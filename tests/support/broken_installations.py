@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -167,6 +168,15 @@ def waiting_calls(home: Home, spool: str = "spool") -> None:
 
 def calls_for_another_owner(home: Home) -> None:
     waiting_calls(home, "spool@server:7464@2")
+
+
+def calls_for_a_former_owner(home: Home) -> None:
+    calls_for_another_owner(home)
+    token = home.state / "token"
+    token.write_text("mnt_3_" + "t" * 43)
+    token.chmod(0o600)
+    login = {"url": "https://server:7464", "token_file": str(token), "folders": {}}
+    home.config.with_name("connection.json").write_text(json.dumps(login))
 
 
 def odd_in_spool(home: Home) -> None:

@@ -32,6 +32,7 @@ from mnemosyned.backup_schedule import is_backup_overdue
 from mnemosyned.cli.maintenance import service
 from mnemosyned.cli.maintenance.databases import check_restorable
 from mnemosyned.cli.output.terminal import count_of, local_time
+from mnemosyned.client.remote import remote_of
 from mnemosyned.config import loading, settings
 from mnemosyned.models.catalog import MAGIC, ModelStore
 from mnemosyned.models.encoder_file import DISTRIBUTION, RESOURCES, checked_resource
@@ -42,6 +43,7 @@ from mnemosyned.service.backups import (
     file_bytes,
     find_parts,
 )
+from mnemosyned.socket_path import saved_connection
 from mnemosyned.storage.sqlite import repair, schema
 from mnemosyned.storage.sqlite.connections import commit_frames_in_log
 from mnemosyned.storage.sqlite.copies import SQLITE, open_to_read
@@ -619,12 +621,30 @@ def check_spool(_: Installation) -> Iterator[Finding]:
         text = f"{count_of(len(calls), 'call')} of agents' hooks wait in {folder}"
         is_local = folder.name == "spool"
         whose = "" if is_local else f" for {folder.name.removeprefix('spool@')}"
-        if age_s < SPOOL_OLD_S:
+        if former := _former_owner(folder.name):
+            text = f"{text}, and no hook hands them in: the login is of another owner than {former}"
+            yield warning("hooks", text, f"rm -r {shlex.quote(str(folder))}")
+        elif age_s < SPOOL_OLD_S:
             yield note("hooks", f"{text}; the next hook{whose} hands them in")
         else:
             days = f"{text}, the oldest for {age_s / 86_400:,.1f} days"
             text = days if is_local else f"{days}; only a hook{whose} hands them in"
             yield warning("hooks", text, "mnem start" if is_local else "mnem login URL")
+
+
+def _former_owner(name: str) -> str:
+    """Return the owner's number in a spool's name; empty if it is the login's, or the server is another."""
+    _, server, number, *_ = (*name.split("@"), "", "")
+    with suppress(
+        ValueError
+    ):  # a damaged login stops each command that uses it, with this error
+        if number.isdigit() and (saved := saved_connection()):
+            remote = remote_of(saved)
+            is_former = number != remote.owner_number
+            return (
+                number if is_former and server == f"{remote.host}:{remote.port}" else ""
+            )
+    return ""
 
 
 def _permission_finding(path: Path, mask: int) -> Finding | None:
