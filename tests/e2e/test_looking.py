@@ -186,6 +186,7 @@ def test_what_was_not_slept_over_is_shown_by_its_memories(filled: Daemon) -> Non
         (["recall", "tea", "--since", "yesterday", "--until", "2 weeks ago"], 2, " is after until"),
         (["tail", "-S", "nobody"], 1, "nothing matches"),
         (["sessions", "--prefix", "x"], 0, "no session matches"),
+        (["projects"], 0, "no agent was seen in a project yet"),
         (["learnings", "--kind", "name"], 0, "no learning matches"),
         (["list", "-n", "600"], 0, "more follow: add --all, a larger -n, or --after "),
         (["week", "next to never"], 2, "is not a valid time"),

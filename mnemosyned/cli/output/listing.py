@@ -162,7 +162,7 @@ def _projects_table(result: listing.ProjectList) -> str:
         [each.project, f"{each.count:,}", f"{each.sessions:,}", local_time(each.last)]
         for each in result.projects
     ]
-    return table(["project", "memories", "sessions", "last"], rows)
+    return table(["project", "memories", "sessions", "last"], rows, without_empty=True)
 
 
 def _days_table(result: listing.DayList) -> str:
@@ -220,7 +220,10 @@ RENDERERS[listing.SourceList] = Renderer(
     lambda result: _totals_remark(len(result), result.total, "source"),
     lambda result: result.sources,
 )
-RENDERERS[listing.ProjectList] = Renderer(_projects_table)
+RENDERERS[listing.ProjectList] = Renderer(
+    _projects_table,
+    lambda result: "" if result.projects else "no agent was seen in a project yet",
+)
 RENDERERS[listing.DayList] = Renderer(_days_table)
 CELLS[MemoryRecord] = "id created_at tier session source role content".split()
 CELLS[Episode] = [

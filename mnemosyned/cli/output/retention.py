@@ -119,8 +119,9 @@ def _prune_text(result: Pruned) -> str:
     doubt = f"\n{result.doubt} {REMEDY}" if result.doubt else ""
     if not result.memories:
         return (
-            "nothing to prune: no original is older than archive.keep_days, and the archive is within "
-            f"archive.characters_max (unset, they keep everything){doubt}"
+            "nothing to prune: no original is older than --keep-days or archive.keep_days, and the "
+            "archive is within --characters-max or archive.characters_max (unset, they keep "
+            f"everything){doubt}"
         )
     verb = "would prune" if result.dry_run else "pruned"
     originals = count_of(result.memories, "original")
