@@ -263,7 +263,7 @@ class EmbedderStatus:
     state: EmbedderState = EmbedderState.OFF
     name: str = ""
     reason: str = ""
-    """Why it is unavailable, in one sentence."""
+    """Why it is unavailable, or which model replaces its vectors, in one sentence."""
     embedded: int = 0
     """Memories that have a vector of this model."""
     searched: int = 0

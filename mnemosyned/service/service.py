@@ -579,7 +579,9 @@ class MemoryService:
 
     def status(self, _: upkeep.Status) -> upkeep.Stats:
         """Return the state of the store and the daemon: counts, sizes, cycles and problems."""
-        maintenance = self.store.maintenance
+        maintenance, embedder = self.store.maintenance, self.vectors.status()
+        is_ready = embedder.state is values.EmbedderState.READY
+        replaced = [embedder.reason] if is_ready and embedder.reason else []
         return upkeep.Stats(
             version=__version__,
             schema_version=self.schema_version,
@@ -591,7 +593,7 @@ class MemoryService:
             sleep=self.sleeper.status(),
             summarizer=self.sleeper.cycle.lease.status(),
             counter=self.settings.counter.name,
-            embedder=self.vectors.status(),
+            embedder=embedder,
             pid=os.getpid(),
             uptime_s=round(time.monotonic() - self._started, 3),
             clock=self.retention.doubt(),
@@ -604,7 +606,7 @@ class MemoryService:
             backup=self.keeper.status(),
             restart_needed=list(self.settings.restart_needed),
             problems=maintenance.problems(),
-            warnings=[*maintenance.warnings(), *self.keeper.warnings()],
+            warnings=[*maintenance.warnings(), *self.keeper.warnings(), *replaced],
             limits=[*self.limits.list_uses(self.events.owner)] if self.limits else [],
         )
 

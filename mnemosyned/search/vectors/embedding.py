@@ -214,6 +214,16 @@ class EmbeddingThread(ABC):
             finally:
                 question.answer(vector)
 
+    def _note_other_model(self, other: str) -> None:
+        """Log once, and keep in the status, that vectors are of the model `other`, or none if it is empty."""
+        reason = other and (
+            f"vectors are of {other}, not of {self._embedder.name}; daemons with both models "
+            "would embed all memories again and again: give all the same embedding settings"
+        )
+        if reason and reason != self._status.reason:
+            log.warning("embedding_replaced", reason=reason)
+        self._change_status(reason=reason)
+
     def _change_status(self, **values: object) -> None:
         """Replace the fields of the model's status that are named by `values`."""
         with self._changing:

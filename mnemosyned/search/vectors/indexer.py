@@ -49,7 +49,6 @@ LOOK_S = 30.0
 """Seconds between looks for vectors that other daemons stored or dropped."""
 NEWS_AT_ONCE = 500
 PREPARED_AT_ONCE = 500
-REPLACED = "no memory has a vector of this model now: does another daemon embed them with another model?"
 
 log = logger()
 
@@ -189,6 +188,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         self._recount_vectors(index)
         self._change_status(state=EmbedderState.READY, reason="", searched=len(index))
         log.info("embedding_ready", model=model, embedded=self._status.embedded)
+        self._look_for_other_model()
         top = self._store.newest_position()
         spans = [(0, top + 1)]
         self._embed_next(index, spans)
@@ -290,9 +290,13 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
             embedded += len(known)
             after = until
             self._answer_questions()
-        if self._status.embedded and not embedded and self._store.newest_position():
-            log.warning("embedding_replaced", reason=REPLACED)
         self._change_status(embedded=embedded, searched=len(index))
+        self._look_for_other_model()
+
+    def _look_for_other_model(self) -> None:
+        """Say in the log and status if another daemon may embed these memories with another model."""
+        if self._seen and self.state is EmbedderState.READY:
+            self._note_other_model(self._store.other_model(self._model))
 
     def _embed_next(
         self, index: VectorIndex | StorageIndex, spans: list[tuple[int, int]]
@@ -310,6 +314,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         if rows:
             spans.append((after, rows[-1].position))
         elif not spans:
+            self._look_for_other_model()
             log.info("embedding_complete", embedded=self._status.embedded)
 
     def _count_refusal(self, row: EmbeddingInput, error: EmbedderFailed) -> None:

@@ -330,6 +330,7 @@ class SharedVectors(embedding.EmbeddingThread):
             self.turns.add(owner)
         self._round_after = page[-1] if page else 0
         if not page:
+            self._note_other_model("")  # the next round may find one again
             self._round_at = time.monotonic() + ROUND_S
 
     def _index_owner(self, owner: int) -> None:
@@ -371,6 +372,8 @@ class SharedVectors(embedding.EmbeddingThread):
         )
         if progress is None:
             return False
+        if not self._status.reason:
+            self._note_other_model(store.other_model(progress.model))
         search = store.search(progress.model)
         if search and search.prepare(limit=PREPARED_AT_ONCE):
             return True
