@@ -228,6 +228,12 @@ def test_another_value_needs_no_cue(older: str, newer: str, *, ends: bool) -> No
     ("The database is MySQL.", "The analytics team migrated to Postgres.", False),
     ("The vet is Dr. Moss.", "We have a new vet, Dr. Finch.", True),
     ("The vet is Dr. Moss.", "We have a new plumber, Mr. Finch.", False),
+    ("Mon médecin est le docteur Roux.", "J'ai un nouveau médecin, le docteur Blanc.", True),
+    ("Our error tracker is Sentry.", "Errors go to GlitchTip now.", True),
+    ("Our error tracker is Sentry.", "Errors are down now.", False),
+    ("The API returns XML.", "The API returns JSON now.", True),
+    ("Lena kauft Brot.", "Lena kauft jetzt Milch.", False),
+    ("Lena nutzt Sketch.", "Lena nutzt jetzt Figma.", True),
     ("Carlos es el encargado de la tienda.", "La encargada de la tienda ahora es Lucía.", True),
 ])  # fmt: skip
 def test_another_place_holder_or_state_needs_a_cue(
@@ -263,6 +269,8 @@ def test_another_place_holder_or_state_needs_a_cue(
     ("Lavoro in banca.", "Non lavoro più in banca.", True),
     ("Lavoro in banca.", "Mio padre non lavora più in banca.", False),
     ("I live in the dorm.", "I moved out of the dorm.", True),
+    ("I'm looking for a flat.", "I found a flat.", True),
+    ("I'm looking for a flat.", "My sister found a flat.", False),
 ])  # fmt: skip
 def test_the_contrary_of_a_statement_ends_it(
     older: str, newer: str, *, ends: bool

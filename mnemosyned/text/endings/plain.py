@@ -13,7 +13,6 @@ from mnemosyned.text.endings.statements import (
     SentenceMeanings,
     Statement,
     StatementWord,
-    count_alike,
     is_among,
     is_same_word,
     is_weekday,
@@ -159,8 +158,6 @@ def surely_ends(
         return True
     if _replaces_product(old, new) or _puts_value(old, new):
         return True
-    if _search("favorite", new) and _have_other_names(old, new):
-        return True
     if not meanings:
         return False
     if home := _find_new_home(old, new):
@@ -190,12 +187,20 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
         )
     if "now" in cues and _search("required", old) and not _search("required", new):
         return True
-    differing = [word for word in old.words if not is_among(word.key, new)]
-    differing += [word for word in new.words if not is_among(word.key, old)]
-    return cues == ["now"] and (
-        all(word.kind == "name" for word in differing)
-        and any(word.key in _ADDITIVE and is_among(word.key, old) for word in new.words)
+    gone = [word for word in old.words if not is_among(word.key, new)]
+    fresh = [word for word in new.words if not is_among(word.key, old)]
+    return bool(fresh) and (
+        cues == ["now"]
+        and all(word.kind == "name" for word in (*gone, *fresh))
+        and _is_added(fresh[0], new)
     )
+
+
+def _is_added(name: StatementWord, statement: Statement) -> bool:
+    """Tell whether a name, or German noun, is of what one may do with several: "Anna speaks German"."""
+    verb = statement.frame[max(0, statement.frame.index(name) - 1)]
+    is_object = "german" in statement.signs and verb.kind == "word"
+    return verb.key in _ADDITIVE or (is_object and not _search("using", statement))
 
 
 def _drops(old: Statement, new: Statement) -> bool:
@@ -245,11 +250,11 @@ def _turns(old: Statement, new: Statement) -> bool:
 
 def _find_product(statement: Statement) -> tuple[str, frozenset[str], frozenset[str]]:
     """Return the product to which speakers say that they changed, those of its kind, and words for the kind."""
-    words = [word.key for word in statement.words if word.key not in _LIGHT]
-    if len(words) == 1 and not statement.cues.keys().isdisjoint(("changed", "now")):
+    words = {word.key for word in statement.words} - _LIGHT
+    if not statement.cues.keys().isdisjoint(("changed", "now")):
         for names, products in _PRODUCTS:
-            if words[0] in products:
-                return words[0], products, names
+            if len(words - names) == 1 and words - names <= products:
+                return max(words - names), products, names
     return "", frozenset(), frozenset()
 
 
@@ -266,7 +271,8 @@ def _replaces_product(old: Statement, new: Statement) -> bool:
 
 def _puts_value(old: Statement, new: Statement) -> bool:
     """Tell whether `new` has another value in words like those of `old`: "CI runs on Drone now"."""
-    if new.cues.keys().isdisjoint(("changed", "now")) or len(old.words) > SHORT_MAX:
+    has_cue = not new.cues.keys().isdisjoint(("changed", "now"))
+    if len(old.words) > SHORT_MAX or not (has_cue or _search("favorite", new)):
         return False
     keys = {word.key for word in old.frame}
     if ("i" in old.signs) != ("i" in new.signs) or _LIGHT.isdisjoint(keys):
@@ -285,6 +291,8 @@ def _puts_value(old: Statement, new: Statement) -> bool:
             word.key for word in each.frame[:at]
         ):
             return False  # it is the subject, or there are several
+        if values[0].kind == "name" and _is_added(values[0], each):
+            return False
         if words[-1] not in values and each.frame[at - 1].key in _WORDS["belonging"]:
             return False
         kinds.append({(word.kind, word.unit) for word in values})
@@ -448,9 +456,8 @@ def _find_other_state(old: Statement, new: Statement) -> tuple[str, list[str]] |
         ("now" in new.cues or _search("favorite", new) is not None)
         and was.kind == word.kind == "word"
         and len(frame) > 1
-        and (
-            frame[-1] in _HOLDING or not (new.frame[-2].kind or frame[-1] in _DEFINITE)
-        )
+        and (frame[-1] in _HOLDING or not new.frame[-2].kind)
+        and frame[-1] not in _ADDITIVE | _DEFINITE
         and _has_other_end(old, new)
     )
     return (word.key, [was.key]) if is_state else None
@@ -486,7 +493,11 @@ def _replaces_holder(old: Statement, new: Statement) -> bool:
     return any(
         list(each.frame[at:]) == names
         and not _HOLDING.isdisjoint(
-            [word.key for word in each.frame[1:at] if word.kind != "name"][-1:]
+            [
+                word.key
+                for word in each.frame[1:at]
+                if word.kind != "name" and word.key not in _WORDS["titles"] | _DEFINITE
+            ][-1:]
         )
         for each, names, at in sides
     )
@@ -502,7 +513,7 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
     """
     size = len(old.frame)
     if size > len(new.frame):
-        return bool(new.cues) and _have_other_names(old, new)
+        return False
     frame = old.frame
     if any(cue.start() < new.frame[0].start for cue in new.cues.values()):
         # Behind it, German, Dutch and Swedish put the verb before its subject.
@@ -520,10 +531,7 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
             {*VALUE_KINDS, "word"} if named and "instead" in new.cues else VALUE_KINDS
         )
         is_other = named <= former and kinds in [[{kind}] for kind in known]
-        if is_other and kinds == [{"name"}]:
-            at = new.frame.index(others[0][1])
-            return at == 0 or new.frame[at - 1].key not in _ADDITIVE
-        return is_other or _have_other_names(old, new)
+        return is_other and not (kinds == [{"name"}] and _is_added(others[0][1], new))
     rest = new.frame[size:]
     if len(others) != 1 or (rest and rest[0].key not in _WORDS["since"]):
         return False
@@ -543,23 +551,4 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
         before[-1].key in _HOLDING
         or (not before[-1].kind and (bool(word.unit) or is_last))
         or (is_last and before[-1].key in _WORDS["numbered"])
-    )
-
-
-def _have_other_names(old: Statement, new: Statement) -> bool:
-    """Tell whether two statements differ in a name of a few words alone: "goes to Park School"."""
-    keys, new_keys = ([word.key for word in each.frame] for each in (old, new))
-    begin = count_alike(keys, new_keys)
-    end = count_alike(keys[begin:][::-1], new_keys[begin:][::-1])
-    names, new_names = (
-        each.frame[begin : len(each.frame) - end] for each in (old, new)
-    )
-    return (
-        begin > 1
-        and not _ADDITIVE & {keys[begin - 1]}
-        and all(
-            0 < len(each) <= NAME_WORDS_MAX
-            and all(word.kind == "name" for word in each)
-            for each in (names, new_names)
-        )
     )

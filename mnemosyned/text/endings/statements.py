@@ -138,8 +138,8 @@ class Statement:
     """The first match of each cue in it, in lower case, by their names in `CUES`."""
     signs: frozenset[str]
     """Those of `DOUBTS` that it has, and `i` (the first person), `negation`, `new` (the adjective),
-    `naming` (it says what a thing is called), `renaming` (it gives a thing another name) and `residing` (it
-    says where something is)."""
+    `german` (its nouns begin with a capital), `naming` (it says what a thing is called), `renaming` (it
+    gives a thing another name) and `residing` (it says where something is)."""
     former: tuple[StatementWord, ...] = ()
     """The words with content that it names as a former value: "Hetzner" in "from Hetzner to OVH"."""
     place: int = 0
@@ -199,6 +199,8 @@ def _read_statement(sentence: str, place: int) -> Statement | None:
         signs.add("open")
     if any(no[0] != "no" or rules.code != "pt" for no in _NEGATION.finditer(low)):
         signs.add("negation")
+    if rules.code == "de":
+        signs.add("german")
     signs |= {name for name in (*NAMING, "residing") if PATTERNS[name].search(low)}
     return Statement(sentence, words, frame, cues, frozenset(signs), named, place)
 
@@ -234,7 +236,7 @@ def _read_words(
             kind = "number" if word[0].isdigit() else "code"
             if _TIME.match(word) or low.startswith((" am", " pm", " uhr", " h"), end):
                 kind = "when"
-        elif is_weekday(key):
+        elif is_weekday(key) and key not in rules.empty:
             kind = "when"
         elif key in rules.empty or (len(key) == 1 and not is_name):
             kind = ""
@@ -302,12 +304,6 @@ def is_among(key: str, statement: Statement) -> bool:
     )
 
 
-def count_alike(first: Sequence[str], second: Sequence[str]) -> int:
-    """Return with how many equal items two sequences begin."""
-    pairs = zip(first, second, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-
 @clear_on_forget
 @lru_cache(PAIRS_CACHED_MAX)
 def is_same_word(key: str, other: str) -> bool:
@@ -320,7 +316,8 @@ def is_same_word(key: str, other: str) -> bool:
         return True
     if other in irregular_forms(key) or key in irregular_forms(other):
         return True
-    shared = count_alike(key, other)
+    pairs = zip(key, other, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     if shared >= 3 and _CYRILLIC_ENDS.fullmatch(f"{key[shared:]} {other[shared:]}"):
         return True
     shorter, longer = sorted((len(key), len(other)))
