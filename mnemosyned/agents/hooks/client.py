@@ -154,7 +154,7 @@ def read_limit(usual_s: float) -> float:
 def post_in_time(
     post: Callable[[], tuple[int, bytes]], limit_s: float
 ) -> tuple[int, bytes]:
-    """Return status and body of what `post` gets: `TIMED_OUT` after the limit, 0 if nothing answers."""
+    """Call `post`; return the HTTP status, `TIMED_OUT` after `limit_s` or 0 without an answer, and the body."""
     try:
         try:
             signal.setitimer(signal.ITIMER_REAL, limit_s, AGAIN_S)
@@ -191,7 +191,7 @@ def post(path: str, body: bytes) -> tuple[int, bytes]:
 
 
 def print_once(answer: bytes) -> None:
-    """Print a JSON object, unless one was printed before; no alarm or reader stops it."""
+    """Stop the alarm and print a JSON object, unless one was printed before; ignore a closed output."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     global _printed  # noqa: PLW0603 a process prints once
     if _printed:
@@ -209,9 +209,9 @@ _printed = False
 
 
 def _read_payload(deadline: float) -> bytes:
-    """Return the tool's JSON object from standard input, not waiting for the end of input.
+    """Return the JSON object that the tool writes to standard input, as soon as the object is complete.
 
-    Empty if it does not end before `deadline`, a monotonic time, is a terminal or is closed.
+    Empty if none is complete before `deadline`, a monotonic time, or if the input is a terminal or closed.
     """
     poll, data = select.poll(), b""
     try:
@@ -266,8 +266,8 @@ def _make_well_formed(payload: bytes) -> bytes:
 def build_envelope(payload: bytes, *, further: str = "", limit_s: float = 0.0) -> bytes:
     """Return the JSON of a call: the tool's payload, environment, arguments, directory and time.
 
-    Without a limit in seconds it is for the spool; `further` are members, each with a comma after
-    it. The text is put together without `json`, which takes long to import.
+    Without `limit_s`, the call is marked as late, for the spool. `further` is JSON text of more members,
+    each with a comma behind it. `json` is not imported, as that takes long.
     """
     variables = ",".join(
         f"{_quote_json_string(name)}:{_quote_json_string(os.environ[name])}"

@@ -72,7 +72,7 @@ class HookCall:
 
     @property
     def is_fresh_start(self) -> bool:
-        """Whether a session starts without earlier context: not when it is resumed, for example."""
+        """Whether the event starts a session without earlier context, unlike a resumed session."""
         return self.event is HookEvent.START and self.source not in _TABLES["continued"]
 
 
@@ -104,8 +104,8 @@ def parse_call(
         or _empty_if_nul(directory),
         transcript=transcript,
         source=_empty_if_nul(find_text(payload, _FIELDS["source"])[:NAME_CHARS_MAX]),
-        prompt=_find_said("prompt", payload, letters),
-        reply=_find_said("reply", payload, letters),
+        prompt=_find_message_text("prompt", payload, letters),
+        reply=_find_message_text("reply", payload, letters),
         messages=tuple(
             message
             for message in (messages if isinstance(messages, list) else ())
@@ -179,12 +179,12 @@ def _find_directory(client: str, payload: Payload, environment: Environment) -> 
     return named[:PATH_CHARS_MAX]
 
 
-def _find_said(table: str, payload: Payload, letters: str) -> str:
-    """Return the words of the user or the agent in a payload, by the rows of `table`."""
+def _find_message_text(table: str, payload: Payload, event: str) -> str:
+    """Return the user's prompt or the agent's reply in a payload, by the rows of `table`; empty without one."""
     for row in _TABLES[table]:
         holder = payload.get(row["inside"]) if "inside" in row else payload
         text = holder.get(row["key"]) if isinstance(holder, Mapping) else None
-        is_meant = row.get("event", letters) == letters
+        is_meant = row.get("event", event) == event
         is_meant &= row.get("without") not in payload
         if (
             isinstance(text, str)
@@ -237,7 +237,7 @@ MESSAGES_MAX = 1_000
 
 
 def hook_messages(call: HookCall) -> tuple[transcripts.TranscriptMessage, ...]:
-    """Return the messages that a tool's plugin sent, or else prompt and reply, cleaned."""
+    """Return the messages in a call, cleaned: those of the tool's plugin, or else prompt and reply."""
     said: list[transcripts.TranscriptMessage] = []
     for message in call.messages[-MESSAGES_MAX:]:
         said += transcripts.parse_said(

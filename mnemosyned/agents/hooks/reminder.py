@@ -114,7 +114,7 @@ class Reminder:
     ) -> injected.InjectedText:
         """Return the text to inject with a prompt; empty if no memory is relevant.
 
-        "Yesterday" counts from `now`. Memories of `groups` are found by their words.
+        Dates such as "yesterday" are relative to `now`. Memories of `groups` are searched by keywords.
         """
         query = " ".join(prompt.replace("\0", " ").split())[:QUERY_CHARS_MAX]
         relevance = Relevance(query, parse_times(query, in_zone(now, local_zone())))
@@ -134,7 +134,7 @@ class Reminder:
         known = {*session.shown, *(memory.id for memory in in_session)}
         learnings = self._service.briefings.learnings_in(session.project, edits)
         shown = [each for each in learnings if each.id in session.shown]
-        known |= _find_stated_in(shown, read)
+        known |= _find_repeated_memories(shown, read)
         asked = {
             each.memory.id
             for each in read
@@ -224,10 +224,10 @@ class Reminder:
         edits: BriefingEdits,
         learnings: Sequence[Learning],
     ) -> list[injected.InjectedQuote]:
-        """Return the learnings that the query needs and the session lacks, most probable first.
+        """Return the learnings that apply to the query and that the session lacks, most probable first.
 
-        After the first of a message come its others, as far as all are short: a rule of several sentences
-        is several learnings, of which a prompt may be like one alone.
+        Each is followed by all other learnings of its message, if they are short together: together
+        they state one rule, of which a prompt may resemble only one sentence.
         """
         known = {*session.shown, session.session}
         untold = [
@@ -264,7 +264,7 @@ class Reminder:
     def _find_by_meaning(
         self, query: str, statements: Sequence[ProjectStatement], score_min: float
     ) -> list[BearingLine]:
-        """Return the statements near to the query in meaning, best first, from `score_min` on."""
+        """Return the statements most similar to the query in meaning, best first; none below `score_min`."""
         ids = [each.memory.id for each in statements]
         similarities = self._service.vectors.similarities(query, ids) if ids else {}
         if not similarities:
@@ -310,9 +310,9 @@ class Reminder:
     def _read_statements(
         self, query: str, sessions: Sequence[str]
     ) -> list[ProjectStatement]:
-        """Return the statements of people in these sessions and in notes of no session, the newest first.
+        """Return statements of people in these sessions and in the default session, newest first.
 
-        Those of the newest memories are read, and of older ones those nearest to the query in meaning.
+        The newest memories are read, and of older memories only the nearest to the query in meaning.
         """
         agents = self._store.agents
         read: dict[str, MemoryRecord] = {}
@@ -344,10 +344,10 @@ class Reminder:
         known: Collection[str],
         groups: Groups,
     ) -> list[BearingLine]:
-        """Return lines with enough of the query's keywords, each memory's best line first.
+        """Return lines that share enough keywords with the query, each memory's best line first.
 
-        The newest other sessions of the project are searched, then memories of no project and of `groups`,
-        and the project's older sessions if its newest have nothing.
+        The sessions `others` are searched, then memories without a project and of `groups`. If `others`
+        have nothing, the project's older sessions are searched too.
         """
 
         def recall_hits(sessions: list[str] | None) -> list[Hit]:
@@ -413,7 +413,10 @@ def _leave_out_rules(
     rules: Sequence[injected.InjectedQuote],
     messages: Mapping[str, str],
 ) -> BearingLine | None:
-    """Return a line without the rules in its message, of `messages` by id; None if nothing is left."""
+    """Return a line without those rules that its message states; None if nothing is left of it.
+
+    `messages` are texts by id.
+    """
     message = messages.get(line.quote.id, "")
     stated = [
         rule.text
@@ -431,7 +434,10 @@ def _leave_out_rules(
 def _join_messages(
     quotes: Sequence[injected.InjectedQuote],
 ) -> list[injected.InjectedQuote]:
-    """Return the quotes, those of one message behind its first one unless others are behind them."""
+    """Return the quotes, with further quotes of a message moved into `related` of its first quote.
+
+    A quote that has related ones itself stays where it is.
+    """
     joined: dict[str, injected.InjectedQuote] = {}
     for quote in quotes:
         first = joined.get(quote.source_id)
@@ -444,10 +450,10 @@ def _join_messages(
     return list(joined.values())
 
 
-def _find_stated_in(
+def _find_repeated_memories(
     learnings: Iterable[Learning], statements: Iterable[ProjectStatement]
 ) -> set[str]:
-    """Return the ids of the memories whose statement says no more than the learnings made of them."""
+    """Return the ids of memories whose statement has no keyword beyond the learnings made from the memory."""
     stated: dict[str, set[str]] = defaultdict(set)
     for learning in learnings:
         if learning.memory:
@@ -474,7 +480,7 @@ def _keyword_shares(query: str, statements: Iterable[ProjectStatement]) -> list[
 
 
 def _is_relevant(asked: frozenset[str], text: str, role: str) -> bool:
-    """Return True if a text shares enough of the query's keywords and has a further one."""
+    """Return True if a text, not a question, has enough of the keywords `asked` and some others."""
     if is_question(text) or (
         not {"?", "？"}.isdisjoint(text) and not has_substance(text)
     ):

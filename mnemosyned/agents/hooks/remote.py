@@ -59,10 +59,10 @@ FULL_NOTE = "{url} does not take what is said, and the spool for it or the disk 
 
 
 def handle_event(payload: bytes) -> str | None:
-    """Handle an event whose memory is on a server; return None once that is done.
+    """Handle an event if its memory is on a server, and return None.
 
-    Otherwise the memory is that of this machine: return members of the call for its daemon, as
-    JSON with a comma.
+    If the memory is on this machine, only return JSON members for the call of the local daemon, with a
+    comma at the end. On a wrong URL or login, print a warning and return None.
     """
     try:
         fields = json.loads(payload)
@@ -98,7 +98,7 @@ def handle_event(payload: bytes) -> str | None:
 
 
 def find_directory(fields: Fields) -> str:
-    """Return the directory of the event's project, by the environment, the tool's JSON or ours."""
+    """Return the directory of the event's project, by the environment, the tool's JSON or this process."""
     variables = [name for name in client.ENVIRONMENT if name.endswith("_PROJECT_DIR")]
     named = client.find_text(os.environ, variables) or client.find_directory(fields)
     return named or working_directory()
@@ -123,9 +123,9 @@ class Server:
         self._connection: socket.socket | None = None
 
     def post(self, body: bytes) -> tuple[int, bytes]:
-        """Post a hook call; return HTTP status and body, 503 for a refusal that may end.
+        """Post a hook call; return HTTP status and body, with 503 for any status in `LATER`.
 
-        Raises `OSError` if the server is not reached, or was not lately.
+        Sets `status`, `wanted` and `is_urgent`. Raises `OSError` if the server is or was just unreachable.
         """
         head = (
             f"POST {client.HOOKS_PATH} HTTP/1.1\r\nContent-Type: application/json\r\n"
@@ -149,7 +149,7 @@ class Server:
         return 503 if self.status in LATER else self.status, response.body
 
     def _connect(self) -> socket.socket:
-        """Return a new connection to the server. Raises `OSError`."""
+        """Return a new connection to the server. Raises `OSError`, at once if it was just unreachable."""
         if spool.age_s(self.place, AWAY) < AWAY_S:
             raise ConnectionError("the server did not answer lately")
         if not self.remote.tls:
@@ -167,7 +167,7 @@ class Server:
     def post_late(self, content: bytes) -> int:
         """Post a call from the spool, and the messages of its transcript; return the HTTP status.
 
-        It is 503 if some could not be sent, and 400 if the call is damaged.
+        The status is 503 if some messages could not be sent, and 400 if the call is damaged.
         """
         try:
             envelope = json.loads(content)
@@ -218,10 +218,10 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
 
 
 def _send_rest(server: Server, envelope: Fields, path: str) -> None:
-    """Send the messages that the server asked for, and the calls in the spool.
+    """Send the messages that the server asked for, and the calls in the spool, in a child process.
 
-    A child process does it, so that the tool need not wait, unless the tool ends or compacts the
-    conversation. It looks again for lines that the tool writes late, and renews the token if due.
+    Waits for the child only if the tool ends or compacts the conversation. The child also sends lines
+    that the tool writes a little later, and renews the token if due.
     """
     wanted, is_urgent, saved = server.wanted, server.is_urgent, server.remote.saved
     is_renewal_due = saved is not None and saved.is_renewal_due

@@ -121,7 +121,7 @@ class HookService:
         self.capture.close()
 
     def _warm_up(self) -> None:
-        """Once there is a session, compose and discard texts for it, so that the next prompt is quick."""
+        """Compose and discard texts for a session once, if there is any, so that the next prompt is quick."""
         sessions = [] if self._is_warm else self._agents.recent(1)
         if not sessions:
             return
@@ -229,7 +229,7 @@ class HookService:
         part: TranscriptPart | None,
         outcome: HookOutcome,
     ) -> None:
-        """Store a call's conversation, or the part of a transcript sent with it; set the outcome.
+        """Store a call's conversation, or the transcript part sent with the call; set fields of `outcome`.
 
         At an event during which the user waits, a transcript is only queued to be read.
         """
@@ -328,7 +328,7 @@ class HookService:
     def _note_repetitions(
         self, session: AgentSession, messages: Sequence[Remember]
     ) -> None:
-        """Note what a user repeated because the agent was not told of a known fact."""
+        """Record in the ledger each known fact that the user repeats because the agent was not given it."""
         now = self._clock.now()
         fresh = [
             (message, words)
@@ -379,7 +379,7 @@ class HookService:
                 )
 
     def _was_given(self, session: AgentSession, words: frozenset[str]) -> bool:
-        """Return whether a line given in a session, such as a learning, has most of the keywords."""
+        """Return whether a line that was injected into a session has most of the keywords `words`."""
         given = self._ledger.find(
             injections.InjectionFilter(session=session.session), limit=GIVEN_READ_MAX
         )

@@ -65,15 +65,15 @@ def folders() -> list[str]:
 
 
 def list_waiting(place: str) -> list[str]:
-    """Return the sorted names of the calls that wait in a spool; none if it cannot be read."""
+    """Return the sorted names of waiting calls, none if unreadable; delete abandoned temporary files."""
     try:
-        return _list_waiting_names(place)
+        return _clean_and_list(place)
     except OSError:
         return []
 
 
 def age_s(place: str, mark: str) -> float:
-    """Return the seconds since `touch` of a mark, never negative; infinity if never."""
+    """Return the seconds since `touch` was called for the file `mark`; infinity if never."""
     try:
         return abs(time.time() - os.stat(os.path.join(place, mark)).st_mtime)
     except OSError:
@@ -81,7 +81,7 @@ def age_s(place: str, mark: str) -> float:
 
 
 def touch(place: str, mark: str) -> bool:
-    """Save the present time as that of an empty file `mark` in a spool; return True if it worked."""
+    """Create the empty file `mark` in a spool, or set its time to now; return True on success."""
     path = os.path.join(place, mark)
     try:
         make_private_folder(place)
@@ -93,7 +93,7 @@ def touch(place: str, mark: str) -> bool:
 
 
 def count_lost(place: str) -> None:
-    """Count a call that was lost, in a file with a hole: for that, a full disk has room."""
+    """Add one to the number of lost calls: the length of a sparse file, for which a full disk has room."""
     try:
         make_private_folder(place)
         flags = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC
@@ -104,12 +104,12 @@ def count_lost(place: str) -> None:
 
 
 def put(place: str, name: str, content: bytes) -> int:
-    """Write a call to the file `name` in a spool; return its time in nanoseconds, 0 if full.
+    """Write a call to the file `name` in a spool; return the file's modification time in nanoseconds.
 
-    Raises `OSError`.
+    Returns 0, writing nothing, if the spool is full. Raises `OSError`.
     """
     make_private_folder(place)
-    sizes = dict.fromkeys(_list_waiting_names(place), 0)
+    sizes = dict.fromkeys(_clean_and_list(place), 0)
     sizes.pop(name, None)
     for each in sizes:
         try:
@@ -171,8 +171,8 @@ def hand_in(place: str, post: Callable[[bytes], int]) -> None:
         delete_unchanged(path, before)
 
 
-def _list_waiting_names(place: str) -> list[str]:
-    """Return the sorted names of waiting calls; delete old files of hooks that were stopped."""
+def _clean_and_list(place: str) -> list[str]:
+    """Return the sorted names of waiting calls; delete temporary files of hooks that were stopped."""
     names = []
     for name in os.listdir(place):
         if name.startswith(TEMPORARY):

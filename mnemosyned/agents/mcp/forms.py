@@ -87,7 +87,7 @@ class StatusTool(Request[Json], frozen=True, forbid_unknown_fields=True):
 def arguments_schema(form: type[Request[Any]], help: dict[str, str]) -> dict[str, Any]:
     """Return the JSON schema of a tool's arguments, short enough to be read with every request.
 
-    Null, least and empty values and limits of length are left out: the server checks all.
+    It leaves out null, minimums, empty defaults and limits of length, which the server checks anyway.
     """
     (root,), definitions = msgspec.json.schema_components([form])
     schema = dict(definitions[root["$ref"].rpartition("/")[2]])
@@ -136,7 +136,7 @@ def one_line(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
 
 
 def text_beginning(text: str, bytes_max: int) -> str:
-    """Return the longest beginning of a text whose JSON fits in `bytes_max`, never empty."""
+    """Return the longest beginning of a text whose JSON fits in `bytes_max`, at least one character."""
     if json_bytes(text) <= bytes_max:
         return text
     head = text[:bytes_max]
@@ -145,19 +145,19 @@ def text_beginning(text: str, bytes_max: int) -> str:
 
 
 def fitting_parts(parts: Sequence[T], bytes_max: int) -> list[T]:
-    """Return as many parts as have `bytes_max` bytes of JSON in all, and at least the first."""
+    """Return the first parts, as many as fit into `bytes_max` bytes of JSON, but at least one."""
     sizes = list(accumulate(json_bytes(part) + 1 for part in parts))
     return list(parts[: max(1, bisect_right(sizes, bytes_max))])
 
 
-def minute_of(moment: datetime, zone: tzinfo | None) -> str:
-    """Return a time to the minute, "2026-03-09 14:05", in a zone or that of the process."""
+def format_minute(moment: datetime, zone: tzinfo | None) -> str:
+    """Return a time as "2026-03-09 14:05" in `zone`, or in the process's zone for None."""
     local = in_zone(moment, zone).replace(tzinfo=None)
     return local.isoformat(" ", timespec="minutes")
 
 
-def filled(**fields: object) -> Json:
-    """Return the fields of a result that are not empty."""
+def drop_empty(**fields: object) -> Json:
+    """Return the given fields without the empty ones."""
     return {name: value for name, value in fields.items() if value}
 
 
@@ -170,23 +170,23 @@ def make_quotation(
     zone: tzinfo | None,
     chars_max: int = LINE_CHARS_MAX,
 ) -> Json:
-    """Return a memory's text as a quotation of one line, its time in `zone`.
+    """Return a quotation for an answer: id, local time, and `text` as one line of at most `chars_max`.
 
-    The text is its beginning, or the part that matches; the role is who said it.
+    `role` is who said it.
     """
     line = {
         "id": id,
-        "date": minute_of(said, zone),
+        "date": format_minute(said, zone),
         "text": one_line(text, chars_max),
     }
-    return line | filled(role=one_line(role, 40))
+    return line | drop_empty(role=one_line(role, 40))
 
 
 def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> Json:
     """Return a search hit in the form of the `recall` tool, with a summary's best originals.
 
-    Its `tokens` are those of its text in full, its `originals` the number that a summary was made
-    from. `ended` says what of it no longer applies, and what applies since then.
+    `tokens` counts the full text, `originals` the memories that a summary was made from. `ended` lists
+    what in the text no longer applies, and what replaced it.
     """
     is_summary = bool(hit.summary_of)
     matching = hit.lines[:MATCHING_MAX] if is_summary else []
@@ -197,9 +197,9 @@ def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> Json:
     return {
         **said,
         "kind": "summary" if is_summary else "memory",
-        **filled(source=one_line(hit.source or "", 60)),
+        **drop_empty(source=one_line(hit.source or "", 60)),
         "tokens": tokens_of(hit.content),
-        **filled(
+        **drop_empty(
             originals=len(hit.summary_of),
             matching=[
                 make_quotation(
@@ -226,22 +226,22 @@ def kind_of(item: MemoryRecord | Episode) -> str:
 
 
 def said_at(item: MemoryRecord | Episode) -> datetime:
-    """Return the time of a memory, or of the last one in a summary, as in the hits of a recall."""
+    """Return the time of a memory, or of the newest memory in a summary."""
     return item.covers_until if isinstance(item, Episode) else item.created_at
 
 
 def make_part(item: MemoryRecord | Episode, zone: tzinfo | None) -> Json:
-    """Return a memory or summary as a part of the summary above, with its text cut."""
+    """Return an entry of `expand`: a memory or lower summary, its text cut to `PART_BYTES_MAX` bytes."""
     words = neutralize(item.content)
     text = text_beginning(words, PART_BYTES_MAX)
     role = "" if isinstance(item, Episode) else item.role
     return {
         "id": item.id,
-        "date": minute_of(said_at(item), zone),
+        "date": format_minute(said_at(item), zone),
         "text": text,
-        **filled(role=one_line(role, 40)),
+        **drop_empty(role=one_line(role, 40)),
         "kind": kind_of(item),
-        **filled(source=one_line(item.source or "", 60)),
+        **drop_empty(source=one_line(item.source or "", 60)),
         "tokens": tokens_of(item.content),
-        **filled(is_cut=len(text) < len(words)),
+        **drop_empty(is_cut=len(text) < len(words)),
     }

@@ -61,10 +61,10 @@ class ClientIdentity:
 
 
 def origin_of(headers: Mapping[str, str], *, local: bool) -> dict[str, str]:
-    """Return what the HTTP headers say of a client; unless `local`, without directories.
+    """Return facts about a client from the HTTP headers, by name; directories only if `local`.
 
-    `mnem mcp` sends facts such as `life`, a random word for one of its lives, and the `project` that
-    the user chose. `client` was named at the handshake, and `session` is that of a client over HTTP.
+    `mnem mcp` sends `life`, a random word for each of its processes, and the `project` that the user
+    chose. `client` is the name from the handshake, `session` the session id of a client over HTTP.
     """
     facts = parse_qs(headers.get(ORIGIN_HEADER, ""), max_num_fields=20)
     session = headers.get(SESSION_HEADER, "")
@@ -108,7 +108,7 @@ def identify(
 
 
 def client_of(name: str) -> str:
-    """Return a client's short name, such as "vscode", or else its own in lower case with hyphens."""
+    """Return the short name of a known client, such as "vscode", or else `name` in lower case with hyphens."""
     words = _NOT_NAME.sub("-", name.lower()).strip("-")[:CLIENT_CHARS_MAX].strip("-")
     for beginning, client in _KNOWN_CLIENTS.items():
         if words == beginning or words.startswith(beginning + "-"):
@@ -124,7 +124,7 @@ class AgentSessions:
         self._may_write = may_write
 
     def project_of(self, directory: str, override: str) -> str:
-        """Return the key of a directory's project, or of `override` if given; empty for none."""
+        """Return the project key for a directory, or for `override` if given; empty without a project."""
         if self._agents is None:
             return override
         return project_of(directory, override=override).key
@@ -134,7 +134,7 @@ class AgentSessions:
         return self._agents.sessions_of(project, limit) if self._agents else ()
 
     def note_session(self, identity: ClientIdentity, now: datetime) -> None:
-        """Save the client's session if unknown, or its project, unless the caller may only read."""
+        """Save the client's session if new, or add a missing project; do nothing if the caller only reads."""
         if self._agents is None or not self._may_write:
             return
         known = self._agents.session(identity.session)

@@ -86,7 +86,7 @@ class PumpedDaemon:
         """Keys of projects on this machine, by directory."""
 
     def describe_origin(self, origin: dict[str, str]) -> dict[str, str]:
-        """Return the facts about a client; for a daemon behind a URL with its project here."""
+        """Return the facts in `origin`; for a daemon behind a URL, add the project found on this machine."""
         if self._address is None or self._address.file:
             return origin
         directory = origin["claude_directory"] or origin["directory"]
@@ -107,8 +107,8 @@ class PumpedDaemon:
     ) -> tuple[socket.socket, http.HttpResponse]:
         """Post a message to `/mcp`; return the connection and the response, its head received.
 
-        `on_connection` is called with each connection before it is used. A message that was not read is
-        sent again, and one that reached a limit of its owner when it is free. Raises `DaemonLost`.
+        `on_connection` is called with each connection before it is used. A message that the daemon
+        did not read is sent again, and after a pause one refused for a rate limit. Raises `DaemonLost`.
         """
         address = self._address
         if address is None:
@@ -247,9 +247,9 @@ class McpPump:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _handle_line(self, line: bytes) -> None:
-        """Send one message to the daemon in a thread, once fewer than `IN_FLIGHT_MAX` run.
+        """Send one message to the daemon in a thread, waiting while `IN_FLIGHT_MAX` calls run.
 
-        A cancellation is carried out at once, and the client's roots are saved.
+        A cancellation and the client's roots are handled here, without the daemon.
         """
         if ROOTS_ID in line and b'"method"' not in line:
             self._origin["directory"] = first_root(line) or self._origin["directory"]
@@ -269,7 +269,7 @@ class McpPump:
         thread.start()
 
     def _answer_call(self, call: PumpedCall) -> None:
-        """Answer a call by the daemon, or alone if the daemon is lost; not if it was cancelled."""
+        """Write the daemon's answer to a call, or our own if the daemon is lost; nothing if cancelled."""
         try:
             connection, response = self._daemon.post(
                 self._make_request_headers(), call.line, on_connection=call.hold
@@ -307,7 +307,7 @@ class McpPump:
             self._wants_roots = True
 
     def _answer_alone(self, line: bytes, reason: str) -> None:
-        """Answer a message without a daemon: lists as usual, calls with the `reason`."""
+        """Write an answer without the daemon: the usual lists, or for a call an error with the `reason`."""
         try:
             # Loaded here: it takes longer to load than all else, and only this needs it.
             from mnemosyned.agents.mcp.server import answer_alone  # noqa: PLC0415
@@ -366,8 +366,8 @@ def read_lines(
         yield bytes(buffer)
 
 
-def origin_here() -> dict[str, str]:
-    """Return facts by which the daemon tells clients apart, by name."""
+def read_origin() -> dict[str, str]:
+    """Return facts about this process, by name, from which the daemon identifies client and project."""
     day = "{}-{:02}-{:02}".format(*time.localtime())
     return {
         "directory": working_directory(),
@@ -379,7 +379,7 @@ def origin_here() -> dict[str, str]:
 
 
 def query_string(words: dict[str, str]) -> str:
-    """Return names and values as a URL query, encoded; `urllib` takes too long to load."""
+    """Return names and values as an encoded URL query, without `urllib`, which loads slowly."""
     plain = b"-./_~"
     encoded = {
         name: "".join(
@@ -435,7 +435,7 @@ def _read_message_member(line: bytes, *names: str) -> object:
 def run(socket: str | None = None, remote: RemoteDaemon | None = None) -> None:
     """Serve one MCP client on standard input and output, then exit the process.
 
-    The daemon is at `socket` or `remote`, or else where the environment or a login says.
+    The daemon is at `socket` or `remote`, or else at the address in the environment or of a saved login.
     """
     try:
         address: Address | None = None
@@ -446,7 +446,7 @@ def run(socket: str | None = None, remote: RemoteDaemon | None = None) -> None:
             address = address or address_of(socket, folder=folder)
         except (ValueError, InvalidRequest) as error:
             fault = str(error)
-        McpPump(PumpedDaemon(address, fault), origin_here()).run()
+        McpPump(PumpedDaemon(address, fault), read_origin()).run()
     except KeyboardInterrupt:
         os._exit(130)
     os._exit(0)  # a call that still runs is nobody's

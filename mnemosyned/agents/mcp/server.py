@@ -70,7 +70,7 @@ URI_CHARS_MAX = 500
 
 
 def list_resources(context: tools.ToolContext) -> list[Json]:
-    """Return the resource list: status, injections, and `DAYS_LISTED` days, today first."""
+    """Return the entries of the resource list: status, injections, and the last `DAYS_LISTED` days."""
     today = context.now.date()
     days = [today - timedelta(back) for back in range(DAYS_LISTED)]
     return [
@@ -155,7 +155,7 @@ PROMPTS: Json = tools.TEXTS["prompts"]["by_name"]
 
 
 def list_prompts() -> list[Json]:
-    """Return the entries of the prompt list: name, texts and the argument `about` of each."""
+    """Return the entries of the prompt list, each with name, title, description and the argument `about`."""
     return [
         {
             "name": name,
@@ -175,7 +175,7 @@ def list_prompts() -> list[Json]:
 
 
 def fill_prompt(context: tools.ToolContext, name: object, arguments: object) -> Json:
-    """Return a prompt as a message of the user: its task, and memories found for it.
+    """Return the prompt `name` as a user message, with its task and memories found for `arguments`.
 
     Raises `ProtocolError` for an unknown prompt, a wrong argument or a failed search.
     """
@@ -225,9 +225,9 @@ class ProtocolMethod:
 def answer_message(
     message: object, context_of: Callable[[McpRequest], tools.ToolContext]
 ) -> Any:  # noqa: ANN401
-    """Return the JSON-RPC response to a decoded message, a list for a batch; None if not due.
+    """Return the JSON-RPC response to a decoded message, or a list of responses to a batch.
 
-    An unexpected error is logged.
+    Returns None for notifications and responses. An unexpected error is logged.
     """
     if isinstance(message, list):
         return _handle_batch(message, context_of)
@@ -260,7 +260,7 @@ def answer_message(
 def _handle_batch(
     messages: list[Any], context_of: Callable[[McpRequest], tools.ToolContext]
 ) -> Json | list[Json] | None:
-    """Return the responses to a batch, one error for its size, or None if none is due.
+    """Return the responses to a batch, None without any; a single error if the size is not allowed.
 
     Protocol versions until 2025-03-26 have batches.
     """
@@ -300,10 +300,10 @@ def _list_in_one_page(
     ttl_ms: int = HOUR_MS,
     scope: str = "public",
 ) -> ProtocolMethod:
-    """Return a protocol method that lists the entries in one page, under the key `name`."""
+    """Return a protocol method whose result has all entries of `list_entries` under the key `name`."""
 
     def run(context: tools.ToolContext, request: McpRequest) -> Json:
-        """Return the list. Raises `ProtocolError` for a cursor, as there is a single page."""
+        """Return the list as a single page. Raises `ProtocolError` for a request with a cursor."""
         if request.params.get("cursor") is not None:
             words = "unknown cursor: the list has a single page"
             raise ProtocolError(INVALID_PARAMS, words)
@@ -447,7 +447,7 @@ def _make_http_response(
     is_modern: bool,
     headers: tuple[tuple[str, str], ...] = (),
 ) -> Response:
-    """Return a JSON-RPC answer, or 202 for None, with the HTTP status for its error."""
+    """Return the HTTP response with a JSON-RPC answer: 202 for None, or the status for its error code."""
     if answer is None:
         return Response(HTTPStatus.ACCEPTED, content_type="", headers=headers)
     error = answer.get("error") if isinstance(answer, dict) else None
@@ -495,7 +495,7 @@ def _check_headers(request: McpRequest, headers: Mapping[str, str]) -> None:
 
 
 def _decode_header(value: str | None) -> str | None:
-    """Return a header's value, decoded from `=?base64?…?=`; empty if that is broken."""
+    """Return a header's value, decoded if it has the form `=?base64?…?=`; empty if that is invalid."""
     beginning, end = _ENCODED
     if not value or not (value.startswith(beginning) and value.endswith(end)):
         return value
@@ -513,7 +513,8 @@ def _make_handshake_headers(
 ) -> tuple[tuple[str, str], ...]:
     """Return the response headers for `initialize`; none for other methods.
 
-    `mnem mcp` gets the client's name, and is asked for roots; HTTP clients get a session id.
+    `mnem mcp` gets the client's name, and a request for roots if the project is unknown; a client over
+    HTTP gets a session id.
     """
     if request.method != "initialize":
         return ()
@@ -581,16 +582,17 @@ class UnreachableDaemon:
         self._reason = reason
 
     def call(self, _: Request[R], /) -> R:
-        """Raise `DaemonUnreachable` with the reason given at the start; no request is sent."""
+        """Raise `DaemonUnreachable` with the reason given to the constructor."""
         raise DaemonUnreachable(self._reason)
 
 
 def answer_alone(
     line: bytes, headers: dict[str, str], reason: str
 ) -> tuple[bytes, dict[str, str]]:
-    """Return the answer to a message while no daemon answers, and its headers in lower case.
+    """Return the answer to a message when no daemon can be reached, and the answer's headers.
 
-    Tools, prompts and resources are listed as usual; a call fails with the `reason`.
+    Tools, prompts and resources are listed as usual; a call fails with the `reason`. Header names are
+    in lower case.
     """
     route = mcp_route(UnreachableDaemon(reason), AgentSessions(None))
     lowered = {name.lower(): value for name, value in headers.items()}

@@ -60,7 +60,7 @@ class ToolContext:
 
 
 def remember(context: ToolContext, tool: forms.RememberTool) -> Json:
-    """Store a memory, unless its text is known, in the client's session; return its id."""
+    """Store a memory in the client's session, unless the same text is there; return its id and notes."""
     identity = context.identity
     stored = context.caller.call(
         Remember(
@@ -93,7 +93,8 @@ def remember(context: ToolContext, tool: forms.RememberTool) -> Json:
 def recall(context: ToolContext, tool: forms.RecallTool) -> Json:
     """Return a page of the memories and summaries that match a query, best first.
 
-    Hits of this project come first, mixed with others unless it alone is asked for.
+    Hits of the client's project come first, mixed with others unless `only_this_project` is set. Without
+    hits, the nearest memories are returned apart.
     """
     wanted = tool.offset + tool.limit
     here = context.sessions.sessions_of(context.identity.project, PROJECT_SESSIONS_MAX)
@@ -105,7 +106,7 @@ def recall(context: ToolContext, tool: forms.RecallTool) -> Json:
     mine = {key_of(hit) for hit in (*in_project.hits, *in_project.nearest)}
 
     def fit(page: Sequence[Hit]) -> list[Json]:
-        """Return the hits as lines, as many as fit into an answer."""
+        """Return the first hits as entries of the answer, as many as fit into it."""
         zone = context.now.tzinfo
         lines = [
             forms.make_hit_line(hit, zone=zone, this_project=key_of(hit) in mine)
@@ -135,7 +136,7 @@ def recall(context: ToolContext, tool: forms.RecallTool) -> Json:
 def _search_memory(
     context: ToolContext, tool: forms.RecallTool, sessions: Sequence[str] | None
 ) -> Recalled:
-    """Return the answer to a query in these sessions, or in all for None."""
+    """Return the recall of a query in these sessions, or in all if None."""
     return context.caller.call(
         Recall(
             tool.query,
@@ -153,9 +154,9 @@ key_of = attrgetter("owner", "id")
 
 
 def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
-    """Return two rankings as one, with one hit from elsewhere after `PROJECT_SHARE` project hits.
+    """Return two rankings as one, with one other hit after every `PROJECT_SHARE` hits of the project.
 
-    Further hits only lengthen the list, so that pages continue each other.
+    A longer ranking does not change the beginning of the list, so that pages continue each other.
     """
     mine = set(map(key_of, project))
     others = (hit for hit in everywhere if key_of(hit) not in mine)
@@ -183,12 +184,12 @@ def get(context: ToolContext, tool: forms.PartOfText) -> Json:
     replaced = ""
     if memory and memory.superseded_at:
         newer = memory.superseded_by or "a memory that was forgotten"
-        replaced = f"{forms.minute_of(memory.superseded_at, zone)} by {newer}"
+        replaced = f"{forms.format_minute(memory.superseded_at, zone)} by {newer}"
     return {
         "notice": forms.QUOTED,
         "id": item.id,
         "kind": forms.kind_of(item),
-        "date": forms.minute_of(forms.said_at(item), zone),
+        "date": forms.format_minute(forms.said_at(item), zone),
         "text": text,
         "session": item.session,
         "source": forms.one_line(item.source or "", 60),
@@ -201,7 +202,7 @@ def get(context: ToolContext, tool: forms.PartOfText) -> Json:
 
 
 def expand(context: ToolContext, tool: forms.PartOfText) -> Json:
-    """Return a page of the parts of a summary: the summaries below it, or the memories."""
+    """Return a page of a summary's parts: lower summaries or memories. Raises `NotFound`."""
     expanded = context.caller.call(Expand(tool.id, depth=1))
     zone = context.now.tzinfo
     below = expanded.summaries or expanded.originals
@@ -213,7 +214,7 @@ def expand(context: ToolContext, tool: forms.PartOfText) -> Json:
         "notice": forms.QUOTED,
         "id": expanded.episode.id,
         "kind": forms.kind_of(expanded.episode),
-        "date": forms.minute_of(forms.said_at(expanded.episode), zone),
+        "date": forms.format_minute(forms.said_at(expanded.episode), zone),
         "parts": shown,
         "next_offset": end if end < len(below) else None,
     }
@@ -223,7 +224,7 @@ def expand(context: ToolContext, tool: forms.PartOfText) -> Json:
 
 
 def learn(context: ToolContext, tool: forms.LearnTool) -> Json:
-    """Store a rule for all agents or only the caller; return the rule and the replaced rules."""
+    """Store a rule for all agents, or only for the calling one; return the rule and rules it replaced."""
     identity = context.identity
     source = identity.client if tool.only_this_agent else None
     learned = context.caller.call(
@@ -239,7 +240,10 @@ def learn(context: ToolContext, tool: forms.LearnTool) -> Json:
 
 
 def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
-    """Show what a deletion would remove, or delete it if confirmed. Raises `NotFound`."""
+    """Delete memories or a rule if `confirm` is set; return the deletion or its preview.
+
+    Raises `NotFound`.
+    """
     request = Forget(
         tool.id,
         query=tool.query,
@@ -322,7 +326,7 @@ def status(context: ToolContext, _: forms.StatusTool) -> Json:
         "client": identity.client,
         "session": identity.session,
         "project": identity.project,
-        "last_sleep": forms.minute_of(last, context.now.tzinfo) if last else "",
+        "last_sleep": forms.format_minute(last, context.now.tzinfo) if last else "",
         "problems": [*stats.problems, *stats.warnings],
     }
 
@@ -347,7 +351,7 @@ TOOLS: dict[str, tuple[type[Request[Any]], Tool]] = {
 
 
 def _list_tool(name: str) -> Json:
-    """Return the entry of a tool for `tools/list`, without what a client assumes anyway."""
+    """Return the entry of a tool for `tools/list`."""
     about = TEXTS["tools"][name]
     help = about.get("arguments", {})
     entry = {
@@ -390,7 +394,7 @@ def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
 
 
 def result_as_text(result: Json) -> str:
-    """Return a result as JSON for a model, list members on own lines, tags neutralized."""
+    """Return a result as JSON text for a model, one line per list member, with tags neutralized."""
     fields = []
     for name, value in result.items():
         if isinstance(value, list) and value:

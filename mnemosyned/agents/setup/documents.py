@@ -32,7 +32,7 @@ def dotted_path(path: KeyPath) -> str:
 
 
 def values_along(data: Json, path: KeyPath) -> list[Json]:
-    """Return the parsed data and the value after each step of a path, as far as it leads."""
+    """Return the parsed data and the value after each step of a path, up to the first missing step."""
     values = [data]
     for step in path:
         if isinstance(values[-1], str):  # whose characters are no elements
@@ -51,7 +51,7 @@ def value_at(data: Json, path: KeyPath) -> Json:
 
 
 def with_value(data: Json, path: KeyPath, value: Json) -> Json:
-    """Return a copy of parsed data with the value set at a path, whose objects are created."""
+    """Return a copy of parsed data with the value set at a path; missing objects are created."""
     copy = deepcopy(data)
     inner = copy
     for step in path[:-1]:
@@ -236,7 +236,7 @@ def remove_from_jsonc(text: str, path: KeyPath) -> str:
 def _find_deepest_node(
     document: JsonText, root: JsonNode, path: KeyPath
 ) -> tuple[JsonNode, int]:
-    """Return the deepest node along a path and the steps to it. Raises `NotEditable`."""
+    """Return the deepest existing node along a path and its depth in steps. Raises `NotEditable`."""
     node = root
     for depth, step in enumerate(path):
         index = _find_member_index(node, step)
@@ -268,7 +268,7 @@ def _insert_member(
 ) -> str:
     """Return the text with a new last member in an object, or in a list if `key` is None.
 
-    Its layout is that of the members before it, or of the document, indented by `unit`.
+    The member is laid out like earlier members, or else like the document; `unit` is one indentation.
     """
     newline, stop = _line_end(text), container.end - 1
     last = container.members[-1] if container.members else None
@@ -298,9 +298,10 @@ def _insert_member(
 def _format_json(
     value: Json, start: str | None, unit: str, *, is_element: bool = False
 ) -> str:
-    """Return a value as JSON, one line per member, but on one line if short or `start` is None.
+    """Return a value as JSON with one line per member, or on a single line if `start` is None.
 
-    `start` is the line break and indentation before the closing bracket, `unit` one step of it.
+    `start` is the line break and indentation before the closing bracket, `unit` one further indentation.
+    A short list element takes a single line.
     """
     short = json.dumps(value, ensure_ascii=False)
     if start is None or (is_element and len(short) <= ELEMENT_CHARS_MAX):
@@ -321,7 +322,7 @@ def _format_json(
 
 
 def _remove_member(text: str, container: JsonNode, index: int) -> str:
-    """Return the text without a member of the container and its comma, or the one before."""
+    """Return the text without a member of the container, and without the comma after or before it."""
     member = container.members[index]
     previous = container.members[index - 1] if index else None
     before_end = previous.comma_end if previous else container.start + 1
@@ -340,7 +341,7 @@ def _remove_member(text: str, container: JsonNode, index: int) -> str:
 
 
 def _find_end_of_comments(text: str, start: int, stop: int) -> tuple[int, bool]:
-    """Return the end of the last comment, or `start`, and whether a line must end there."""
+    """Return the end of the last comment, or `start`, and True if a `//` comment ends there."""
     end, own_line = start, False
     for comment in _COMMENT.finditer(text, start, stop):
         end, own_line = comment.end(), comment[0].startswith("//")
@@ -348,7 +349,7 @@ def _find_end_of_comments(text: str, start: int, stop: int) -> tuple[int, bool]:
 
 
 def _line_end(text: str) -> str:
-    """Return the line end of a text: CRLF if it occurs there, else LF."""
+    """Return the line end of a text: CRLF if the text has any, else LF."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
@@ -360,7 +361,7 @@ def _line_indent(text: str, position: int) -> str:
 
 
 def _indent_before(text: str, position: int) -> str | None:
-    """Return the blanks before a position on its line; None after other text, or on line one."""
+    """Return the blanks before a position on its line; None if other text is there or on line one."""
     start = text.rfind("\n", 0, position) + 1
     blanks = text[start:position]
     return blanks if start and not blanks.strip(" \t") else None
@@ -384,7 +385,7 @@ def read_toml(text: str) -> Json:
 
 
 def set_in_toml(text: str, path: KeyPath, value: Json) -> str:
-    """Return a TOML text with an object set as the table at a path, or else at the end.
+    """Return a TOML text with `value` as the table at a path, replaced there or appended.
 
     Raises `Unreadable` and `NotEditable`.
     """
@@ -428,9 +429,9 @@ def _quote_toml_key(key: str | int) -> str:
 
 
 def _find_table_range(text: str, path: KeyPath) -> tuple[int, int]:
-    """Return start and end of a table with its subtables. Raises `NotEditable`.
+    """Return start and end of a table with its subtables in a text.
 
-    It must have a heading of its own, and subtables that follow it.
+    Raises `NotEditable` unless the table has its own heading, directly followed by its subtables.
     """
     dot = r"[ \t]*\.[ \t]*"
     keys = dot.join(rf"""(?:{key}|"{key}"|'{key}')""" for key in map(str, path))
@@ -466,10 +467,10 @@ def read_yaml(text: str) -> Json:
 
 
 def set_in_yaml(text: str, path: KeyPath, value: Json) -> str:
-    """Return a YAML text with a value set in its place, or an object as the last entry.
+    """Return a YAML text with the value at a path replaced, or else added as the last entry.
 
-    `path` is a key of the root mapping, or that of a mapping there and the entry's. Raises
-    `Unreadable` and `NotEditable`.
+    `path` has one key, or two for an entry of a mapping under the root. Raises `Unreadable` and
+    `NotEditable`.
     """
     *section, name = map(str, path)
     newline = _line_end(text)
@@ -542,7 +543,10 @@ def _parse_yaml_root(text: str) -> yaml.Node | None:
 
 
 def _find_yaml_pair(node: yaml.Node | None, key: str) -> _Pair | None:
-    """Return the nodes of an entry in a mapping, or None. Raises `NotEditable` for two."""
+    """Return the nodes of key and value in a mapping; None without the key.
+
+    Raises `NotEditable` if the key is there twice.
+    """
     if not isinstance(node, yaml.MappingNode):
         return None
     pairs = [pair for pair in node.value if pair[0].value == key]
@@ -563,7 +567,7 @@ def _find_last_line(pair: _Pair) -> int:
 
 
 def _format_yaml_entry(name: str, value: Json, indent: int, newline: str) -> str:
-    """Return the YAML lines of an entry, indented, the value or its members as JSON."""
+    """Return the indented YAML lines of an entry; the value, or each member of an object, is JSON."""
     lines = [f"{name}:"]
     if isinstance(value, dict):
         lines += [
@@ -637,7 +641,10 @@ class Document:
         model: Callable[..., Json],
         *value: Json,
     ) -> None:
-        """Change text and data by `edit` and `model`. Raises `NotEditable` if they disagree."""
+        """Change the text by `edit`, after comparing the result with `model` of the data.
+
+        Raises `NotEditable` if they differ.
+        """
         try:
             expected = model(self.data, path, *value)
             text = edit(self.text, path, *value)

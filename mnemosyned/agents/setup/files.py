@@ -48,7 +48,7 @@ def decode_text(content: bytes | None) -> str | None:
 
 
 def check_writable(file: Path) -> None:
-    """Raise `FileRefused` if the file may not be replaced or created."""
+    """Raise `FileRefused` if this process lacks the permission to replace or create the file."""
     target = file.resolve()
     if target.exists() and not (
         target.stat().st_mode & 0o222 and os.access(target, os.W_OK)
@@ -157,7 +157,7 @@ class SetupJournal:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the journal for the block, and read it again; delete it after the block if it is empty."""
+        """Lock the journal during the block, and reload its edits; delete the journal afterwards if empty."""
         make_private_folder(str(self._folder))
         with (self._folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -176,7 +176,7 @@ class SetupJournal:
         return [edit for edit in self.edits if edit.file == str(file)]
 
     def add(self, edit: FileEdit, before: bytes | None) -> None:
-        """Save an edit, in place of an older one, and the content `before` that an undo restores."""
+        """Save an edit, in place of one of the same tool and file, and the content that an undo restores."""
         if before is not None:
             folder = self._folder / "before"
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -187,18 +187,18 @@ class SetupJournal:
         self._write_edits([*others, edit])
 
     def remove(self, edit: FileEdit) -> None:
-        """Remove an edit, and the saved content if no other edit needs it, from the journal."""
+        """Remove an edit from the journal, with its saved content unless another edit needs the same."""
         self._write_edits([other for other in self.edits if other != edit])
 
     def content_before(self, edit: FileEdit) -> bytes | None:
-        """Return a file's content before an edit; None without a file, or if no copy is left."""
+        """Return the saved content of a file before an edit; None if there was no file or its copy is lost."""
         try:
             return (self._folder / "before" / edit.before).read_bytes()
         except FileNotFoundError:
             return None
 
     def _write_edits(self, edits: list[FileEdit]) -> None:
-        """Write the journal's edits, and delete saved contents to which none refers."""
+        """Save `edits` as the journal's, and delete saved contents that no edit refers to."""
         self.edits = edits
         content = msgspec.json.encode(_JournalFile(edits=edits))
         with replacing_file(self.file) as file:
@@ -210,5 +210,5 @@ class SetupJournal:
 
 
 def digest(content: bytes | None) -> str:
-    """Return the SHA-256 of a file's content in hexadecimal; `ABSENT` for None, without a file."""
+    """Return the SHA-256 of a file's content in hexadecimal, or `ABSENT` for a missing file (None)."""
     return ABSENT if content is None else hashlib.sha256(content).hexdigest()

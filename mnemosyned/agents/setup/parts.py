@@ -51,7 +51,7 @@ class Machine:
         return self.config
 
     def program(self, *names: str) -> Path | None:
-        """Return the path of the first name that is a program on the PATH; None without any."""
+        """Return the path of the first of `names` that is a program on the PATH; None if none is."""
         for name in names:
             if found := shutil.which(name, path=self.environment.get("PATH", "")):
                 return Path(found).absolute()
@@ -74,7 +74,7 @@ class Programs:
 
     @classmethod
     def of(cls, machine: Machine, started: Path) -> Programs:
-        """Return `mnem` and `mnem-hook` next to `started`, by links on the PATH if there are any."""
+        """Return the programs next to `started`, or in the scripts directory, by links on the PATH if any."""
         folder = started.resolve().parent
         if not (folder / "mnem").exists():  # such as `python -m`
             folder = Path(sysconfig.get_path("scripts"))
@@ -85,7 +85,7 @@ class Programs:
 
     @property
     def missing(self) -> list[Path]:
-        """The paths of those of our programs that do not exist or cannot be run."""
+        """The paths of our programs that do not exist or cannot be run."""
         return [path for path in (self.mnem, self.hook) if not os.access(path, os.X_OK)]
 
     @property
@@ -135,7 +135,7 @@ class SettingsPart:
     """Name of the part in plans and checks."""
 
     def state(self, document: Document) -> PartState:
-        """Return whether there is a value at the part's path; subclasses compare it too."""
+        """Return `CURRENT` if there is any value at the part's path, else `MISSING`."""
         is_missing = value_at(document.data, self.path) is None
         return PartState.MISSING if is_missing else PartState.CURRENT
 
@@ -165,7 +165,7 @@ class EntryPart(SettingsPart):
     take_out: tuple[str, ...] = ()
 
     def state(self, document: Document) -> PartState:
-        """Return whether the entry is missing, current, stale or foreign, but for users' choices."""
+        """Return whether the entry is missing, current, stale or foreign; ignore members that users choose."""
         present = value_at(document.data, self.path)
         if present is None:
             return PartState.MISSING
@@ -179,7 +179,7 @@ class EntryPart(SettingsPart):
         return PartState.CURRENT if is_current else PartState.STALE
 
     def write(self, document: Document) -> None:
-        """Write the entry but the user's choices and members. Raises `NotEditable`."""
+        """Write the entry, keeping members that the user chose or added. Raises `NotEditable`."""
         present = value_at(document.data, self.path) or {}
         choices = {key: present[key] for key in _USERS_CHOICE if key in present}
         others = {key: present[key] for key in present.keys() - self.value.keys()}
@@ -198,7 +198,7 @@ class HookPart(SettingsPart):
     label: str = "hook"
 
     def state(self, document: Document) -> PartState:
-        """Return whether our hook is missing, current or stale; foreign without a list."""
+        """Return whether our hook is missing, current or stale; foreign if the value is not a list."""
         elements = value_at(document.data, self.path)
         if elements is None:
             return PartState.MISSING
@@ -228,7 +228,7 @@ class HookPart(SettingsPart):
             document.remove(place)
 
     def _find_places(self, document: Document) -> Iterator[KeyPath]:
-        """Yield the path of each of our hooks, elements or commands in a group with others'."""
+        """Yield the path of each of our hooks: a list element, or our command in a group with others."""
         elements = value_at(document.data, self.path)
         for index, element in enumerate(elements if isinstance(elements, list) else []):
             if _is_ours(element):
@@ -249,7 +249,7 @@ class OwnFile:
     label: str = "plugin"
 
     def state_of(self, text: str | None) -> PartState:
-        """Return the state of a file by its text, None for a missing file, and the mark in the text."""
+        """Return the state of a file from its text, which is None for a missing file."""
         if text is None:
             return PartState.MISSING
         if text == self.content:
@@ -261,7 +261,7 @@ Parts = list[SettingsPart | OwnFile]
 
 
 def describe_foreign_value(part: SettingsPart, document: Document) -> str:
-    """Return a message that names the value of others found in the place of a part."""
+    """Return a message about a value, not ours, that is at the path of a part."""
     if isinstance(part, HookPart):
         return f"{dotted_path(part.path)} is not a list"
     command = next(_find_commands(value_at(document.data, part.path)), "")
@@ -277,7 +277,7 @@ def _includes_value(present: Json, value: Json) -> bool:
 
 
 def _find_commands(value: Json) -> Iterator[str]:
-    """Yield every command in settings, at any depth, and the first word of a list."""
+    """Yield every command in settings, at any depth; of a command that is a list, the first word."""
     if isinstance(value, list):
         for part in value:
             yield from _find_commands(part)

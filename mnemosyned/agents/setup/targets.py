@@ -71,9 +71,9 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     mark: str = ""
 
     def make_parts(self, target: SetupTarget, site: SetupSite) -> Parts:
-        """Return the parts of this row, in the project's file or the user's.
+        """Return the parts of this row in the project's file, or in the user's files without a project.
 
-        A tool that runs the hooks of another tool's settings gets none if ours are there already.
+        Empty for a tool that also runs the hooks of another tool, if ours are set up there.
         """
         if site.project:
             places = [site.project / self.project] if self.project else []
@@ -92,7 +92,7 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         ]
 
     def _select_places(self, machine: Machine) -> Iterator[Path]:
-        """Yield the user's file of each installed variant of the tool; if none is, the first one's."""
+        """Yield the user's file for each installed variant of the tool, or for the first one if none is."""
         places = [
             place if isinstance(place, TargetPlace) else TargetPlace(place)
             for place in self.user
@@ -113,9 +113,9 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def _make_parts_of_file(
         self, file: Path, target: SetupTarget, site: SetupSite
     ) -> Parts:
-        """Return the parts in a file: a part for each event of hooks, and a single part of other kinds.
+        """Return the parts that this row writes into a file: a hook for each event, or a single entry or file.
 
-        A name that ends in `.json[c]` is that with `.jsonc` if it exists, else with `.json`.
+        A name ending in `.json[c]` stands for the `.jsonc` file if it exists, else for the `.json` file.
         """
         stem, found, _ = str(file).partition("[c]")
         if found:
@@ -270,7 +270,7 @@ def expand_path(path: str, machine: Machine) -> Path:
 
 
 def filled_form(form: str, programs: Programs, limit: int = 0) -> Json:
-    """Return the JSON of a form in `targets.toml`, its programs and time limit filled in."""
+    """Return a form of `targets.toml` as JSON data, with programs and time limit filled in."""
     words: dict[str, Json] = {
         "{mnem}": str(programs.mnem),
         "{hook}": shlex.quote(str(programs.hook)),
@@ -289,7 +289,7 @@ def filled_form(form: str, programs: Programs, limit: int = 0) -> Json:
 
 
 def hooks_by_event(form: str, events: str, programs: Programs) -> dict[str, Json]:
-    """Return each event's hook as JSON, by names of a form and a list of events."""
+    """Return the hook for each event, by event; `form` and `events` are names in `targets.toml`."""
     return {
         event: filled_form(form, programs, limit)
         for event, limit in _TABLES["events"][events].items()
@@ -297,7 +297,7 @@ def hooks_by_event(form: str, events: str, programs: Programs) -> dict[str, Json
 
 
 def template_text(name: str, programs: Programs) -> str:
-    """Return the text of a file of our own, with our program and version filled in."""
+    """Return the text of the template `name`, with our program and version filled in."""
     text = Path(__file__).with_name(name).read_text(encoding="utf-8")
     hook = json.dumps(str(programs.hook))
     return text.replace('"mnem-hook"', hook, 1).replace("{version}", __version__)
@@ -316,7 +316,7 @@ _LISTING = 2
 def untrusted_events(machine: Machine, folder: Path) -> list[str]:
     """Return the events for which Codex skips our hooks as untrusted or disabled.
 
-    Codex's program is asked; if it does not answer, its files in `folder` are read.
+    The `codex` program is asked; if it does not answer, Codex's files in `folder` are read.
     """
     program = machine.program("codex")
     listed = None if program is None else listed_hooks(program, machine)
@@ -339,7 +339,7 @@ def untrusted_events(machine: Machine, folder: Path) -> list[str]:
 
 
 def _find_trust_keys(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield event and key in Codex's settings for each hook of ours."""
+    """Yield the event of each of our hooks in `file`, and the key of its trust in Codex's settings."""
     events = settings_of(file).get("hooks")
     for event, groups in (events if isinstance(events, dict) else {}).items():
         label = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
@@ -446,7 +446,7 @@ def write_packages(folder: Path) -> list[Path]:
 
 
 def _package_content(row: Json, *, about: Json) -> Json:
-    """Return the data of a JSON file in a plugin package, as its row describes it."""
+    """Return the data of a JSON file in a plugin package, built from its row in `packages.toml`."""
     content = {**(about if row.get("about") else {}), **row.get("json", {})}
     if server := row.get("server"):
         content["mcpServers"] = {NAME: filled_form(server, PROGRAMS)}

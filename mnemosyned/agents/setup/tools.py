@@ -134,7 +134,7 @@ def plan_file(
 def _plan_own_file(
     part: OwnFile, content: bytes | None, edit: FileEdit | None
 ) -> FileChange:
-    """Return the planned change of a file that is ours. Raises `NotEditable` if it is not."""
+    """Return the planned change of a whole file of ours. Raises `NotEditable` if a foreign file is there."""
     state = part.state_of(decode_text(content))
     if state is PartState.FOREIGN:
         raise NotEditable("another file of this name is there; rename it first")
@@ -159,7 +159,7 @@ def _plan_settings(
 ) -> FileChange:
     """Return the change that writes our missing and outdated parts into a file.
 
-    Raises `Unreadable`, and `NotEditable` if a value of others is in the place of a part.
+    Raises `Unreadable`, and `NotEditable` if a value that is not ours is at the path of a part.
     """
     document = _parse_document(file, content)
     states = [(part, part.state(document)) for part in parts]
@@ -200,22 +200,22 @@ def _plan_settings(
 
 
 def _parse_document(file: Path, content: bytes | None) -> Document:
-    """Return a content, or none, as a document. Raises `Unreadable` and the like."""
+    """Return content as a document, empty for None. Raises `Unreadable` and the like."""
     return Document(file, decode_text(content) or "")
 
 
 def _make_written_part(part: SettingsPart, kept: int) -> WrittenPart:
-    """Return the journal's record of a part, `kept` steps of whose path existed before."""
+    """Return the journal's record of a part; `kept` is how many steps of its path existed before."""
     return WrittenPart(kind=_KINDS[type(part)], path=[*map(str, part.path)], kept=kept)
 
 
 def _restore_content(
     edit: FileEdit, file: Path, content: bytes | None, *, journal: SetupJournal
 ) -> tuple[bytes | None, bool]:
-    """Return a file's content without an edit, and whether an undo deletes the file.
+    """Return a file's content without an edit, and True if an undo deletes the file.
 
-    If the file did not change since, it is restored byte for byte; else the edit's parts are
-    removed. The pair is (None, True) for a file that setup made and in which nothing else is left.
+    If the file did not change since the edit, its old content is returned byte for byte; else the
+    edit's parts are removed. For a file that setup made, with nothing else in it, returns (None, True).
     """
     if digest(content) == edit.after:
         if edit.before == ABSENT:
@@ -245,7 +245,7 @@ def _restore_content(
 
 
 def plan_undo(edit: FileEdit, journal: SetupJournal) -> FileChange:
-    """Return the planned change that undoes an edit, but for parts that other tools need.
+    """Return the planned change that undoes an edit, keeping parts that other tools need.
 
     If the undo is impossible, the change contains the problem.
     """
@@ -264,9 +264,9 @@ def plan_undo(edit: FileEdit, journal: SetupJournal) -> FileChange:
 def _remove_edit_content(
     edit: FileEdit, file: Path, content: bytes | None, journal: SetupJournal
 ) -> bytes | None:
-    """Return a content without an edit's parts, but those needed; None deletes the file.
+    """Return the content without an edit's parts, except those other tools need; None to delete the file.
 
-    Raises `NotEditable` if a file that is ours as a whole was changed since the edit.
+    Raises `NotEditable` if a whole file of ours was changed since the edit.
     """
     if any(part.kind == "file" for part in edit.parts):
         if content is None or digest(content) == edit.after:
@@ -286,9 +286,9 @@ def _remove_edit_content(
 def recognize_edit(
     file: Path, parts: Parts, *, tool: str, scope: str
 ) -> FileEdit | None:
-    """Return the edit that setup would have made to a file, by our parts found in it.
+    """Return an edit that would have made our parts in a file; None if the file has none.
 
-    With it, a setup that no journal knows can be undone. None if there are none of ours.
+    With it, a setup that is not in the journal can be undone.
     """
     try:
         content = read_file(file)
@@ -324,7 +324,7 @@ def recognize_edit(
 def _find_our_parts(
     document: Document, parts: Iterable[SettingsPart]
 ) -> list[WrittenPart]:
-    """Return records of the parts that are ours, with hooks at events no longer written."""
+    """Return records of our parts in a document, also of hooks for events that setup no longer uses."""
     sought = {part.path: part for part in parts}
     headings = [part for part in sought.values() if isinstance(part, HeadingPart)]
     for hook in [part for part in sought.values() if isinstance(part, HookPart)]:
@@ -401,7 +401,7 @@ def apply_change(
 
 
 def _write_by_program(change: FileChange) -> bool:
-    """Have the tool's own program write its entry; return True if the entry is current then.
+    """Run the tool's own program to write the entry, if it can; return True if the entry is current then.
 
     Raises `FileRefused` if the program changed something else.
     """
@@ -445,7 +445,7 @@ def _run_program(
 
 
 def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None:
-    """Write the planned undo of an edit, and remove it from the journal, and setup's empty directories.
+    """Write the planned undo of an edit; delete the edit from the journal, and empty directories of setup.
 
     Raises `FileRefused` if the file was changed since the plan was made, or cannot be written.
     """
@@ -464,7 +464,10 @@ def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None
 
 
 def _remove_by_program(edit: FileEdit, change: FileChange) -> bool:
-    """Have the tool's own program remove its entry from a changed file; return True if it did."""
+    """Run the tool's own program to remove our entry; return True on success.
+
+    Returns False at once if the file did not change since the edit.
+    """
     if not edit.take_out or digest(change.before) == edit.after:
         return False
     folder = change.file.parent
@@ -548,7 +551,7 @@ def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
 
 
 def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
-    """Return whether the tool's own program lists our server, in words; empty if unasked."""
+    """Return a sentence on whether the tool's own program lists our server; empty if it cannot list."""
     program = site.machine.program(*target.programs) if target.listing else None
     if program is None or site.project is not None:
         return ""
@@ -565,7 +568,7 @@ def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
 def edits_to_undo(
     journal: SetupJournal, tools: tuple[str, ...], project: Path | None
 ) -> list[FileEdit]:
-    """Return the edits for tools, or all if empty, and a project, or all for None, newest first."""
+    """Return the edits of these tools, if any, in this project, if not None; newest first."""
     return [
         edit
         for edit in reversed(journal.edits)
@@ -577,9 +580,9 @@ def edits_to_undo(
 def recognized_edits(
     targets: Iterable[SetupTarget], site: SetupSite, journal: SetupJournal
 ) -> list[FileEdit]:
-    """Return an edit for each file that has our parts, for tools unknown to the journal.
+    """Return an edit for each file with parts of ours, for tools that the journal lacks.
 
-    A tool whose files are all in the edits of other tools has none.
+    A tool is left out if all its files are in edits of other tools.
     """
     scope = scope_name(site.project)
     known = {edit.tool for edit in journal.edits if edit.scope == scope}
@@ -602,7 +605,7 @@ def recognized_edits(
 def undo_all(
     edits: list[FileEdit], journal: SetupJournal, machine: Machine
 ) -> Iterator[tuple[str, str]]:
-    """Undo edits one by one; yield edit, change and the problem, empty on success."""
+    """Undo edits one by one; yield each file, and a message about its problem, empty on success."""
     for edit in edits:
         change = plan_undo(edit, journal)
         problem = change.problem
@@ -616,7 +619,7 @@ def undo_all(
 
 
 def summarize_parts(change: FileChange) -> str:
-    """Return what happens to the parts of a file, by state: "MCP server: new; 5 hooks: there"."""
+    """Return the states of a file's parts in words: "MCP server: new; 5 hooks: there"."""
     words = {
         PartState.MISSING: "new",
         PartState.STALE: "outdated, to be renewed",
@@ -666,12 +669,12 @@ class ToolActivity:
 
     @classmethod
     def of(cls, reports: Sequence[AgentActivity]) -> ToolActivity:
-        """Return the sums of reports, calls and times without captures that no hook made."""
+        """Return the sums over reports; calls and durations leave out the daemon's background captures."""
 
         def newest(
             field: str, among: Sequence[AgentActivity] = reports
         ) -> datetime | None:
-            """Return the newest time that reports have in a field; None if there is none."""
+            """Return the newest time in a field of the reports; None without any."""
             times = (getattr(report, field) for report in among)
             return max(filter(None, times), default=None)
 
@@ -726,7 +729,7 @@ def check_tool(
     journal: SetupJournal,
     reports: Sequence[AgentActivity] | None,
 ) -> ToolCheck:
-    """Return the state of a tool by its files, and by the daemon's reports if there are any."""
+    """Return the state of a tool, from its files and from the daemon's reports if not None."""
     plan = plan_tool(target, site, journal)
     plugins = target.plugins(site.machine)
     states = [
@@ -769,7 +772,7 @@ def check_tool(
 def _warn_of_silence(
     target: SetupTarget, machine: Machine, activity: ToolActivity | None
 ) -> list[str]:
-    """Return a warning if the newest transcript is much newer than the last memory."""
+    """Return a warning, in a list, if the newest transcript is much newer than the last memory."""
     paths = chain.from_iterable(map(machine.home.glob, target.transcripts))
     modified = 0.0
     for path in islice(paths, TRANSCRIPTS_MAX):
