@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -54,6 +54,8 @@ LAST_MAX = 5
 OPEN_MAX = 4
 DECIDED_MAX = 40
 """More lines than fit."""
+NEED_LIKELY, NEED_POSSIBLE = -1.5, -3.0
+"""Log odds that later sessions need a statement: from here on a line comes first, or is told at all."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -65,6 +67,8 @@ class BriefingService:
     settings: SettingsInForce
     compare: Callable[[Sequence[str]], MemoryComparison]
     """Compares memories in meaning."""
+    rate_statements: Callable[[Mapping[str, str]], Mapping[str, float]]
+    """Returns the log odds that later sessions need what memories state."""
 
     def briefing(self, request: conversation.Briefing) -> conversation.Briefed:
         """Return the briefing that an agent gets at a start in a project, with its lines and edits."""
@@ -153,7 +157,18 @@ class BriefingService:
                 each = replace(each, text=text, keywords=find_keywords(text))  # noqa: PLW2901
             if each.text:
                 besides.append(each)
-        stated = list(drop_repetitions(besides, known=known))
+        odds = self.rate_statements(
+            {
+                each.memory.id: each.memory.content
+                for each in besides
+                if each.kind is StatementKind.STATED
+            }
+        )
+        stated = [
+            each
+            for each in drop_repetitions(besides, known=known)
+            if odds.get(each.memory.id, 0.0) >= NEED_POSSIBLE
+        ]
         left = [each for each in stated if each.kind is StatementKind.OPEN]
         tasks = {each.memory.id for each in left}
         left = left[:OPEN_MAX]
@@ -167,8 +182,13 @@ class BriefingService:
             weighty or last, key=lambda each: each.kind is not StatementKind.GRAVE
         )[:LAST_MAX]
         decided = [each for each in stated if each not in (*last, *left)]
-        # The newest first within a kind; what was only stated fills the room that is left.
-        decided.sort(key=lambda each: each.kind is not StatementKind.DECIDED)
+        # What was only stated fills the room that is left, and what is hardly needed the rest of it.
+        decided.sort(
+            key=lambda each: (
+                each.kind is not StatementKind.DECIDED,
+                odds.get(each.memory.id, 0.0) < NEED_LIKELY,
+            )
+        )
         decided = decided[:DECIDED_MAX]
         sections = [
             InjectedSection("Pinned by the user:", pinned, PINNED_CHARS_MAX),

@@ -173,6 +173,7 @@ class MemoryService:
             clock=self._clock,
             settings=self.settings,
             compare=self.vectors.compare,
+            rate_statements=self.rate_statements,
         )
         self._verbs: dict[type[Request[Any]], Callable[..., Any]] = {
             verbs.Recall: self.recall,

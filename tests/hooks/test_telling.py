@@ -86,6 +86,29 @@ def test_decisions_and_statements_are_told_newest_first(
     assert lines.index(said[1]) < lines.index(said[0]) < lines.index(DECISION)
 
 
+@pytest.mark.parametrize(
+    ("odds", "remarks"),
+    [pytest.param(-4.0, 1, id="left out"), pytest.param(-2.0, 60, id="after the rest")],
+)
+def test_a_remark_takes_no_room_from_what_later_sessions_need(
+    shop: Shop, clock: FakeClock, odds: float, remarks: int
+) -> None:
+    needed = "The supplier's portal opens at nine."
+    shop.codex("0200").ask(needed)
+    agent = shop.codex("0201")
+    for n in range(remarks):
+        clock.advance(minutes=1)
+        agent.ask(f"The tram met bus{n}, ferry{n} and taxi{n} at stop{n} by pier{n}.")
+    shop.service.briefings.rate_statements = lambda texts: {
+        id: odds if "tram" in text else 0.0 for id, text in texts.items()
+    }
+
+    start = shop.codex("0300").start()
+
+    assert needed in start
+    assert 0 <= start.count("The tram") < remarks
+
+
 def test_sessions_without_a_word_push_nothing_out(shop: Shop, clock: FakeClock) -> None:
     first = shop.codex().start()
     for number in range(25):
