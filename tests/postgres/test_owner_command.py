@@ -69,6 +69,8 @@ def test_an_owner_comes_gets_tokens_and_goes(dsn: str) -> None:
 def test_removing_asks_first() -> None:
     printed("add", "anna")
 
+    with pytest.raises(InvalidRequest, match="ended without an answer; use --yes"):
+        run("remove", "anna")
     for typed, code in (("n\n", 1), ("y\n", 0)):
         assert "anna" in printed("list")
         assert run("remove", "anna", typed=typed).exit_code == code
@@ -125,6 +127,7 @@ def test_a_group_gets_members_and_goes() -> None:
     for name in ("anna", "bert"):
         printed("add", name)
     assert "mnem owner group join team OWNER" in printed("group", "add", "team")
+    assert "no members; mnem owner group join" in printed("group", "list", "team")
     assert printed("group", "join", "team", "anna") == "anna may read, write in team\n"
     printed("group", "join", "team", "bert", "--scopes", "read")
 

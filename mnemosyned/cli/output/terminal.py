@@ -15,6 +15,7 @@ from typing import TextIO
 import click
 import msgspec
 
+from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone
 from mnemosyned.text import display
 
@@ -65,9 +66,18 @@ def ask_or_exit(question: str) -> None:
 
 
 def ask_user(question: str, *, default: bool) -> bool:
-    """Ask a yes-or-no question on standard error; an empty line answers `default`."""
+    """Ask a yes-or-no question on standard error; an empty line answers `default`.
+
+    Raises `InvalidRequest` at the end of an input that is no terminal.
+    """
     shown = _text_for_stream(display.escape_line(question), sys.stderr)
-    return click.confirm(shown, default=default, err=True)
+    try:
+        return click.confirm(shown, default=default, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        say("", err=True)
+        raise InvalidRequest("the input ended without an answer; use --yes") from None
 
 
 _sinks: list[Callable[[str], object]] = []
