@@ -473,10 +473,14 @@ def candidate_scores(
         sittings = sitting_scores(matches.values(), terms, words)
     asked = stems_and_kinds(" ".join(query.terms.words))
     sources = {match.source for match in matches.values()} - {None}
+    expected_roles = ASSISTANT_ROLES if query.expected.assistant else USER_ROLES
+    is_talk = any(role.lower() in USER_ROLES | ASSISTANT_ROLES for role in roles)
+    if is_talk and not query.expected.assistant:
+        expected_roles |= {""}  # a note without a role is in the user's words, too
     question = _QuestionTraits(
         query,
         names,
-        ASSISTANT_ROLES if query.expected.assistant else USER_ROLES,
+        expected_roles,
         {source for source in sources if not asked.isdisjoint(stems_and_kinds(source))},
         [(span, span.with_margin()) for span in query.spans],
         WEIGHTS.leading_share * max(words.values(), default=0.0),
@@ -577,15 +581,16 @@ def _score_candidate(
     phrase = WEIGHTS.phrase * candidate.phrase
     session = WEIGHTS.session * sitting
     score = words + phrase + neighbors + session
-    asks = 0.0
+    asking = 0.0
     if any(mark in match.content for mark in _QUESTION_MARKS):
-        asks = -WEIGHTS.asks * score * question_share(match.content)
-        score += asks
+        asking = question_share(match.content)
+    asks = -WEIGHTS.asks * score * asking
+    score += asks
     may_lead = words + neighbors >= question.leading
     names_time = question.query.expected.time and may_lead and says_when(match.content)
     when = WEIGHTS.says_when * score * names_time
     score += when
-    user = WEIGHTS.user * score * (role in question.expected_roles)
+    user = WEIGHTS.user * score * (role in question.expected_roles) * (1 - asking)
     score += user
     is_named = role in UNNAMED_ROLES and any(
         candidate.terms[term] for term in question.names

@@ -1,12 +1,17 @@
+import re
 import sqlite3
+import tomllib
 from contextlib import closing
 from itertools import groupby
+from pathlib import Path
 
 from hypothesis import example, given, strategies as st
 from support.cases import each_case
 
 from mnemosyned.memory.forgetting import name_matcher
+from mnemosyned.text import terms as terms_module
 from mnemosyned.text.terms import (
+    FUNCTION_WORDS,
     JOINS_MAX,
     PHRASE_TOKENS_MAX,
     SPELLINGS_MAX,
@@ -218,6 +223,15 @@ def test_irregular_forms_belong_together() -> None:
     assert "buy" in irregular_forms("bought")
     assert "children" in irregular_forms("child")
     assert irregular_forms("bicycle") == ()
+
+
+def test_no_irregular_form_has_the_stem_of_a_word_that_says_nothing() -> None:
+    table = (
+        Path(terms_module.__file__).with_name("stems.toml").read_text(encoding="utf-8")
+    )
+    families = tomllib.loads(table)["irregular_forms"]
+
+    assert not {stem(form) for form in re.findall(r"\w+", families)} & FUNCTION_WORDS
 
 
 @each_case(("one", "other"), [
