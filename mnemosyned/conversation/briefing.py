@@ -89,7 +89,10 @@ def is_question(text: str) -> bool:
 
 
 def has_substance(text: str) -> bool:
-    """Return whether a text says more than a greeting, a reply, a feeling, a secret or a request."""
+    """Return whether a text has a sentence that may matter later and makes sense alone.
+
+    Questions, greetings, requests, feelings, hypotheses, test results and secrets do not count.
+    """
     return any(telling for *_, telling in _find_telling_sentences(text, is_agent=False))
 
 

@@ -224,7 +224,7 @@ class Relevance:
 
     @property
     def has_content(self) -> bool:
-        """Whether the message has keywords to recall memory for; "What next?" has none."""
+        """Whether the message has keywords, enough character pairs or a time to recall memory for."""
         enough_pairs = len(self._pairs) >= PAIRS_MIN
         return bool(self._stems) or enough_pairs or self._names_a_time
 

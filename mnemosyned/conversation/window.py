@@ -96,7 +96,7 @@ class WindowSelection:
             if not further:
                 return
             chosen |= further
-            self._show_past(top[index] for index in sorted(chosen))
+            self._choose_past(top[index] for index in sorted(chosen))
 
     def _covers(self, summary: PastSummary, kept: set[str]) -> bool:
         """Return True if the kept messages, with the ids `kept`, surely include all that a summary covers."""
@@ -186,8 +186,8 @@ class WindowSelection:
             self._kept_leading = {position: message, **self._kept_leading}
             self._tokens_left -= cost
 
-    def _show_past(self, summaries: Iterable[PastSummary]) -> None:
-        """Choose summaries of earlier conversations that fit, then older messages for the other tokens."""
+    def _choose_past(self, summaries: Iterable[PastSummary]) -> None:
+        """Choose summaries of earlier conversations that fit, then set `start` by the tokens left over."""
         tokens_left = self._tokens_left
         self._past = []
         for summary in summaries:

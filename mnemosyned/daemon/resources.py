@@ -213,7 +213,7 @@ def hook_resources(
     *,
     group: str = "",
 ) -> dict[str, Resource]:
-    """Return the handler of the hooks of a memory's agents, by URL path."""
+    """Return {URL path: resource} for the one path that agents' hooks call, with `hooks` as the handler."""
 
     def handle_hook(request: HttpRequest) -> Response:
         """Answer the call of an agent's hook in JSON. Raises `MalformedJson`."""

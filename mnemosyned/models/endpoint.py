@@ -81,7 +81,7 @@ class EndpointAddress:
 
 
 def _split_endpoint(endpoint: str) -> tuple[SplitResult, int | None]:
-    """Return the parts and port, if any, of an http or https address. Raises `ConfigInvalid` for others."""
+    """Return parts and port of an http(s) address with no login, query or fragment. Raises `ConfigInvalid`."""
     try:
         parts = urlsplit(endpoint)
         port = parts.port

@@ -377,7 +377,7 @@ class ChangeService:
         return conversation.Learned(learning, superseded)
 
     def learnings(self, request: conversation.Learnings) -> conversation.LearningList:
-        """Return the learnings that a request's filters select, newest first."""
+        """Return a page of the learnings that a request's filters select, newest first, with their edits."""
         chosen = LearningFilter(
             sources=names(request.source),
             kind=request.kind,

@@ -482,7 +482,7 @@ class EndingFinder:
         return conversation.EndingList(lines, cursor)
 
     def undo(self, request: conversation.UndoEnding) -> conversation.UndoneEnding:
-        """Undo the endings of a memory, or restore them with `redo`; return how many. Raises `NotFound`."""
+        """Undo the endings of a memory's statements, or `redo` them; return how many. Raises `NotFound`."""
         changed = self.store.endings.undo(request.id, undone=not request.redo)
         if not changed:
             what = "undone" if request.redo else "ended"

@@ -395,9 +395,10 @@ def select_memories(
 def _select_by_filters(
     store: MemoryStore, request: Filtered[Any], prefix: str
 ) -> SelectedMemories:
-    """Return the memories that a request's filters select, without those newer than a given `mark`.
+    """Return the memories and learnings that a request's filters select, and the mark of this selection.
 
-    `prefix` begins the names of filters in the request. Raises `InvalidRequest` and `InvalidTime`.
+    If the request has the mark of a preview, newer ones are left out. The names of filters in the
+    request begin with `prefix`. Raises `InvalidRequest` and `InvalidTime`.
     """
     deletion, mark = store.deletion, request.mark
     newest = deletion.newest()

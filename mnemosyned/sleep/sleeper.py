@@ -357,7 +357,7 @@ class Sleeper:
             self._scheduler.start()
 
     def stop(self) -> None:
-        """Stop the scheduler, if there is one; the running cycle ends after its present group."""
+        """Stop the scheduler, if there is one; wait until the running cycle ends after its present group."""
         if self._scheduler:
             self.cycle.lease.interrupt()
             self._scheduler.stop()

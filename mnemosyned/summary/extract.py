@@ -250,7 +250,7 @@ def _read_statements(
     prose = set(map(id, records.prose))
     for index, memory in enumerate(memories):
         for line in lines_at.get(index, ()):
-            reader.read_record(line)
+            reader.add_record_line(line)
         if id(memory) in prose:
             reader.read(index, memory)
 

@@ -266,7 +266,7 @@ def _says_little_alone(kind: TokenKind, span: Sequence[TextToken]) -> bool:
 def _find_word_candidates(
     known: Vocabulary, seen: AbstractSet[str], worth_min: float, *, chars_max: int
 ) -> list[_KeywordCandidate]:
-    """Return candidates for words not in `seen`, worth `worth_min` or more, of up to `chars_max` characters."""
+    """Return words as candidates: stem not in `seen`, worth at least `worth_min`, at most `chars_max` long."""
     candidates: list[_KeywordCandidate] = []
     for root, (words, sentence, place) in known.first.items():
         value = known.worth[root]

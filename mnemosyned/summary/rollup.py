@@ -351,10 +351,9 @@ class _RollupComposer:
         return ()
 
     def select_index_terms(self) -> str:
-        """Return index terms, one a line: the period, words that the lines lack, and older terms.
+        """Return index terms, one a line: the period, keywords missing in the roll-up, terms of its sources.
 
-        The older terms are taken from all summaries in turn. All together they have a limited
-        length.
+        The first term of each source comes before the second ones, and so on. The length is limited.
         """
         kept = self._selection.kept.values()
         covered = {stem for statement in kept for stem in statement.stems}

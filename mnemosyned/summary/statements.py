@@ -331,8 +331,8 @@ class StatementReader:
             self._add_sentence(statement, before)
             before = statement.at
 
-    def read_record(self, line: RecordLine) -> None:
-        """Add a line about records as one statement."""
+    def add_record_line(self, line: RecordLine) -> None:
+        """Add a `RecordLine`, which is about one or several records, as one statement."""
         words = tokens.tokenize(line.text)
         statement = Statement(
             len(self.statements),

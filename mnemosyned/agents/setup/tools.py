@@ -200,7 +200,7 @@ def _plan_settings(
 
 
 def _parse_document(file: Path, content: bytes | None) -> Document:
-    """Return content as a document, empty for None. Raises `Unreadable` and the like."""
+    """Return the content of `file` as a document, empty for None. Raises as `decode_text` and `Document` do."""
     return Document(file, decode_text(content) or "")
 
 
@@ -512,7 +512,7 @@ class ToolPlan:
 
 
 def scope_name(project: Path | None) -> str:
-    """Return the name of a scope in the journal: the user for None, else the project's path."""
+    """Return the name of a scope in the journal: "user" for None, else "project" and the path."""
     return USER_SCOPE if project is None else f"project {project}"
 
 

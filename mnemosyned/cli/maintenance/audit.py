@@ -95,7 +95,7 @@ def verify(files: tuple[Path, ...], against: Path | None) -> int:
                 f"{against} is not what `mnem audit verify --json` prints: {error}",
                 field="against",
             ) from error
-    checked = _check_files(files or _files_of(config), heads if files else {})
+    checked = _check_files(files or _audit_files(config), heads if files else {})
     faults, unreadable = checked.faults, checked.unreadable
     if not files:
         from_files, checked = checked, ChainVerifier()
@@ -129,8 +129,8 @@ def verify(files: tuple[Path, ...], against: Path | None) -> int:
     return EXIT_NOTHING if faults else 0
 
 
-def _files_of(config: Config) -> list[Path]:
-    """Return the files of the log that the settings name, the oldest first."""
+def _audit_files(config: Config) -> list[Path]:
+    """Return the files of the audit log, the oldest first; none if the settings have no `audit.file`."""
     return AuditFile(config.audit_file).files() if config.audit_file else []
 
 
@@ -212,9 +212,9 @@ def list_lines(
 )
 @json_option()
 def prune(older: str | None) -> None:
-    """Delete old lines; the remaining lines can still be verified.
+    """Delete old lines of the audit log; the remaining lines can still be verified.
 
-    A new line records where the deleted lines ended. Files are deleted by whole months.
+    A new line records where the deleted lines ended. Files of the log are deleted by whole months.
     """
     config = load_config(config_file())
     try:
@@ -233,7 +233,7 @@ def prune(older: str | None) -> None:
         if log and heads:
             log.note(PRUNED, count=len(heads), heads=heads, whole=True)
         lines = stored.delete(end)
-    files = [path for path in _files_of(config) if path.stem[-7:] < f"{end:%Y-%m}"]
+    files = [path for path in _audit_files(config) if path.stem[-7:] < f"{end:%Y-%m}"]
     for path in files:
         path.unlink()
     text = f"deleted {count_of(lines, 'line')} and {count_of(len(files), 'file')}"

@@ -275,7 +275,7 @@ class StoreFormat(ImportFormat):
         yield from parse_record(convert, place, position, size)
 
     def _recognize_export(self, source: ImportSource) -> StoreExport | None:
-        """Return the kind of export of the program that a JSON document or archive is, or None."""
+        """Return which of the program's exports a JSON document or archive is; None if it is none of them."""
         for export in self._exports:
             pattern = re.compile(export.member) if export.member else None
             outline = reading.outline_source(source, pattern)

@@ -222,7 +222,7 @@ class EndingStore(StorePart):
 
     @writes
     def undo(self, session: CommonSession, id: str, *, undone: bool = True) -> int:
-        """Mark a memory's endings as undone or in force, and empty its summary; return how many changed."""
+        """Mark endings of a memory's statements as undone or not, empty its episode; return the number."""
         _empty_summaries(session, [id])
         return session.execute(
             "UPDATE ending SET undone = %(undone)s WHERE owner = %(owner)s "

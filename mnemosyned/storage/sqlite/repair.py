@@ -279,15 +279,15 @@ def _row_faults(connection: sqlite3.Connection) -> Iterator[StorageFault]:
         if index not in present:
             text = f"the full-text index {index} is missing"
             yield StorageFault(FaultKind.INTEGRITY, index, text)
-    for kind, subject, rows, text in _wrong_rows(present):
+    for kind, subject, rows, text in _row_checks(present):
         if count := _count_rows(connection, f"SELECT count(*) FROM ({rows})"):
             yield StorageFault(kind, subject, text.format(count))
 
 
-def _wrong_rows(present: set[str]) -> Iterator[tuple[FaultKind, str, str, str]]:
-    """Yield kind, subject, SQL for the wrong rows, and text (with a place for their number) of possible faults.
+def _row_checks(present: set[str]) -> Iterator[tuple[FaultKind, str, str, str]]:
+    """Yield checks for wrong rows: (kind of fault, subject, SQL that finds the rows, text).
 
-    `present` has the names of the tables.
+    The text has a place for the number of rows. `present` has the names of the tables.
     """
     if {"tier_totals", "emptied_episode"} <= present:
         rows = f"SELECT 1 FROM episodic_memory AS e WHERE {MISCOUNTED}"
