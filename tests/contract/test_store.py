@@ -69,17 +69,6 @@ def test_a_time_comes_back_in_utc(store: MemoryStore, moment: datetime) -> None:
     assert kept.utcoffset() == timedelta()
 
 
-def test_a_batch_with_one_bad_memory_is_not_kept_at_all(store: MemoryStore) -> None:
-    remember_batch(store, memory("2", "something else"))
-
-    with pytest.raises(IdTaken) as refused:
-        remember_batch(store, *TRIO)
-
-    assert refused.value.field == "memories[1].id"
-    assert working_ids(store) == ["2"]
-    assert count_by_tier(store)["working"] == (1, len("something else"))
-
-
 AGAIN = memory("1", "again", hours_ago=1)
 
 
@@ -356,16 +345,22 @@ def test_each_of_many_is_found_by_its_own_words(store: MemoryStore) -> None:
     ]
 
 
-def test_one_taken_id_far_down_refuses_all_and_is_named(store: MemoryStore) -> None:
+@pytest.mark.parametrize("archived", [False, True])
+def test_one_taken_id_far_down_refuses_all_and_is_named(
+    store: MemoryStore, *, archived: bool
+) -> None:
     remember_batch(store, *trio("a"))
-    consolidate(store, promotion("e", *trio("a")))
+    if archived:
+        consolidate(store, promotion("e", *trio("a")))
+    before = count_by_tier(store)
     many = [memory(f"{at:03}", f"tick{at}") for at in range(MANY)]
 
     with pytest.raises(IdTaken) as refused:
         remember_batch(store, *many[:200], memory("a1", "other words"), *many[200:])
 
     assert refused.value.field == "memories[200].id"
-    assert working_ids(store) == []
+    assert count_by_tier(store) == before
+    assert len(working_ids(store)) == before["working"][0]
     assert found(store, "tick7") == []
 
 
