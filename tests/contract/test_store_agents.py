@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch, trio
+from support.stores import edit_memory
 
 from mnemosyned.memory.capture import AgentCall, AgentSession, FolderTotals, WatchedFile
-from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.storage.sqlite.store import SqliteStore
@@ -151,8 +151,7 @@ def test_a_forgotten_message_is_known_by_words(store: MemoryStore, state: str) -
     said = memory(source_id("a", 1), words, session="codex:1")
     remember_batch(store, said)
     if state == "edited":
-        edited = replace(said, content="Other words")
-        store.changes.edit([MemoryEdit(before=said, after=edited)], now=NOON)
+        edit_memory(store, said.id, "Other words")
     if state in ("archived", "pruned"):
         consolidate(store, promotion("e", said))
     if state == "pruned":

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch
-from support.stores import TRIO, get_episode, get_memory
+from support.stores import TRIO, edit_memory, get_episode, get_memory
 
 from mnemosyned.conversation.learnings.recognize import LateLearning, extract_learnings
 from mnemosyned.errors import BatchChanged, IdTaken, InvalidRequest, NotFound
-from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.exchange import ExportedCompaction
 from mnemosyned.memory.forgetting import ForgetFilter, content_hash
 from mnemosyned.memory.listing import LearningFilter, Place
@@ -217,17 +216,11 @@ def test_a_rule_of_changed_words_is_not_stored(store: MemoryStore) -> None:
         for each in said
     ]
 
-    edit(store, "edited", "Use four spaces")
+    edit_memory(store, "edited", "Use four spaces")
     store.memories.remember([Draft(memory("newer"), supersedes="gone")])
 
     assert store.learnings.add_late(read) == 0
     assert store.learnings.find(superseded=True, limit=9) == []
-
-
-def edit(store: MemoryStore, id: str, text: str) -> None:
-    before = get_memory(store, id)
-    after = replace(before, content=text)
-    store.changes.edit([MemoryEdit(before=before, after=after)], now=NOON)
 
 
 def test_a_contradicted_late_rule_is_not_counted(store: MemoryStore) -> None:
@@ -246,7 +239,7 @@ def test_an_edit_drops_the_rules_that_it_rewords(store: MemoryStore) -> None:
     ]
     store.learnings.add_late([late(store, each) for each in rules])
 
-    edit(store, "said", "prices end in .99; signs in Spanish")
+    edit_memory(store, "said", "prices end in .99; signs in Spanish")
 
     assert set(texts(store)) == {signs, "x"}
 

@@ -12,10 +12,9 @@ from support.fakes import (
     remember_batch,
     working_ids,
 )
-from support.stores import TRIO, count_by_tier, get_episode, get_memory
+from support.stores import TRIO, count_by_tier, edit_memory, get_episode
 
 from mnemosyned.errors import BatchChanged, NotFound
-from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.exchange import ExportedMemory, RecoverableRecord
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.ports import Draft, MemoryStore
@@ -146,13 +145,6 @@ def action(id: str, kind: ActionKind = ActionKind.TAG, *, days: float = 0) -> Ac
     return Action(id, kind, NOON + timedelta(days=days))
 
 
-def edit(store: MemoryStore, id: str, text: str, made: Action | None) -> None:
-    before = get_memory(store, id)
-    after = replace(before, content=text)
-    edits = [MemoryEdit(before=before, after=after)]
-    store.changes.edit(edits, now=made.at if made else NOON, action=made)
-
-
 def steps(store: MemoryStore, id: str) -> list[tuple[str, str]]:
     return [(step.memory, step.tag) for step in store.undo.steps(id)]
 
@@ -186,8 +178,8 @@ def test_edits_and_new_memories_are_recorded(store: MemoryStore) -> None:
     store.memories.remember([Draft(memory("1")), Draft(memory("2"))], action=brought)
     exported = ExportedMemory(id="3", seq=9, session="s", content="x", created_at=NOON)
     store.exchange.restore([exported], action=brought)
-    edit(store, "2", "other words", action("e", ActionKind.EDIT))
-    edit(store, "1", "other words", None)
+    edit_memory(store, "2", "other words", action("e", ActionKind.EDIT))
+    edit_memory(store, "1", "other words")
 
     assert steps(store, "i") == [("1", ""), ("2", ""), ("3", "")]
     assert steps(store, "e") == [("2", "")]

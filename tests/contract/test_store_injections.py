@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch, trio
+from support.stores import edit_memory
 
 from mnemosyned.errors import InvalidRequest, NotFound
-from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.injections import (
     BriefingEdit,
     InjectedLine,
@@ -153,8 +153,7 @@ def test_words_that_changed_or_were_pruned_leave_the_ledger(store: MemoryStore) 
     consolidate(store, promotion("e", *trio("old")))
     store.injections.add(injection("i1", line("m1"), line(kept.id)))
 
-    edited = replace(said, content="Other words")
-    store.changes.edit([MemoryEdit(before=said, after=edited)], now=NOON)
+    edit_memory(store, said.id, "Other words")
     store.retention.prune([kept.id], now=NOON)
 
     lines = store.injections.find(EVERYTHING, limit=9)[0].lines

@@ -1,11 +1,13 @@
 """Shortcuts for stores: open a file, read one record, count the tiers."""
 
+from dataclasses import replace
 from functools import partial
 
-from support.fakes import memory
+from support.fakes import NOON, memory
 
+from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import Episode, MemoryRecord
+from mnemosyned.memory.values import Action, Episode, MemoryRecord
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import store as stores
 
@@ -32,6 +34,15 @@ def get_episode(store: MemoryStore, id: str) -> Episode:
     record = store.memories.get(id)
     assert isinstance(record, Episode)
     return record
+
+
+def edit_memory(
+    store: MemoryStore, id: str, text: str, action: Action | None = None
+) -> None:
+    """Give a memory other words, at the time of the action if there is one."""
+    before = get_memory(store, id)
+    edits = [MemoryEdit(before=before, after=replace(before, content=text))]
+    store.changes.edit(edits, now=action.at if action else NOON, action=action)
 
 
 def episode_of(store: MemoryStore, id: str) -> Episode:
