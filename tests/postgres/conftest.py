@@ -52,10 +52,8 @@ def server() -> Iterator[Server]:
     """A server of a module, which flushes as a real one does."""
     from support.postgres import Server  # noqa: PLC0415 as above
 
-    started = Server()
-    started.start()
-    yield started
-    started.remove()
+    with Server() as started:
+        yield started
 
 
 @pytest.fixture

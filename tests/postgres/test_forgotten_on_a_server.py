@@ -205,10 +205,8 @@ GRANTS = (
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    server = Server(fsync="off", min_wal_size="64MB", max_wal_size="256MB")
-    server.start()
-    yield server
-    server.remove()
+    with Server(fsync="off", min_wal_size="64MB", max_wal_size="256MB") as server:
+        yield server
 
 
 @pytest.fixture

@@ -2,12 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import (
-    ExitStack,
-    closing,
-    contextmanager,
-    suppress,
-)
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import psycopg
@@ -34,16 +29,6 @@ pytestmark = pytest.mark.postgres
 WAIT_S = 20
 
 
-@contextmanager
-def server(**settings: str) -> Iterator[Server]:
-    started = Server(**settings)
-    try:
-        started.start()
-        yield started
-    finally:
-        started.remove()
-
-
 def found(look: Callable[[], list[str]]) -> list[str]:
     """What is found in the end: the server's own counts come a moment later."""
     ends = time.monotonic() + WAIT_S
@@ -55,7 +40,7 @@ def found(look: Callable[[], list[str]]) -> list[str]:
 @pytest.fixture(scope="module")
 def reliable() -> Iterator[PostgresStore]:
     """A memory on a server that keeps what it acknowledges."""
-    with server() as own, open_store(own.new_database()) as store:
+    with Server() as own, open_store(own.new_database()) as store:
         yield store
 
 
@@ -68,7 +53,7 @@ def test_a_server_that_keeps_what_it_acknowledges_needs_no_warning(
 
 
 def test_settings_that_endanger_memory_are_named_the_gravest_first() -> None:
-    with server(fsync="off", full_page_writes="off") as own:
+    with Server(fsync="off", full_page_writes="off") as own:
         dsn = own.new_database()
         run(dsn, f'ALTER DATABASE "{dsn_name(dsn)}" SET synchronous_commit = off')
         with open_store(dsn) as store:
@@ -101,7 +86,7 @@ def test_an_archive_that_fails_is_named() -> None:
         "archive_command": "false",
         "wal_level": "replica",
     }
-    with server(**settings) as own, open_store(own.new_database()) as store:
+    with Server(**settings) as own, open_store(own.new_database()) as store:
         remember_batch(store, memory("1"))
         run(own.dsn("postgres"), "SELECT pg_switch_wal()")
 
@@ -123,7 +108,7 @@ def test_an_unfinished_index_is_named(dsn: str, store: PostgresStore) -> None:
 
 
 def test_damage_is_refused_and_named() -> None:
-    with server() as own:
+    with Server() as own:
         dsn = own.new_database()
         with open_store(dsn) as store:
             remember_batch(store, memory("1"))
@@ -156,7 +141,7 @@ def faults_of(check: Callable[[], object]) -> list[str]:
 
 def test_a_server_that_takes_no_writes_is_ready_for_who_began_on_it_alone() -> None:
     read_only = "ALTER SYSTEM SET default_transaction_read_only = on"
-    with server() as own:
+    with Server() as own:
         dsn = own.new_database()
         with open_store(dsn) as store:
             store.maintenance.check_ready()
@@ -183,7 +168,7 @@ def test_a_newer_schema_is_not_ready(dsn: str, store: PostgresStore) -> None:
 
 
 def test_a_server_that_is_full_is_ready_and_one_that_is_gone_is_not() -> None:
-    with server(max_connections="10", superuser_reserved_connections="0") as own:
+    with Server(max_connections="10", superuser_reserved_connections="0") as own:
         dsn = own.new_database()
         with open_store(dsn) as store, ExitStack() as others:
             remember_batch(store, memory("1"))
@@ -202,7 +187,7 @@ def test_a_server_that_is_full_is_ready_and_one_that_is_gone_is_not() -> None:
 def test_a_flush_takes_what_was_written_lazily_to_the_disk() -> None:
     """The server's own writer, which would do so in a moment, is told to wait."""
     state = WatchedFile(path="/w/a", file="1:2", size=1, modified_ns=2, read_at=NOON)
-    with server(wal_writer_delay="10s") as own:
+    with Server(wal_writer_delay="10s") as own:
         dsn = own.new_database()
         with open_store(dsn) as store:
             store.watches.keep_file(state)

@@ -288,10 +288,8 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def primary() -> Iterator[Server]:
-    server = Server(fsync="off")
-    server.start()
-    yield server
-    server.remove()
+    with Server(fsync="off") as server:
+        yield server
 
 
 @contextmanager

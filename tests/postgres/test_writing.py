@@ -52,15 +52,10 @@ def new(*ids: str) -> list[Draft]:
     ]
 
 
-def count(server: Sql, statement: str, *values: object) -> int:
-    ((found,),) = server.execute(statement.encode(), values or None).fetchall()
-    return int(found)
-
-
 @pytest.mark.parametrize(("plans_s", "has_another"), [(0.0, True), (60.0, False)])
 def test_a_table_that_grew_is_not_read_by_the_plans_of_an_empty_one(
+    dsn: str,
     store: PostgresStore,
-    server: Sql,
     monkeypatch: pytest.MonkeyPatch,
     *,
     plans_s: float,
@@ -70,7 +65,7 @@ def test_a_table_that_grew_is_not_read_by_the_plans_of_an_empty_one(
     monkeypatch.setattr(connections, "PLANS_MIN_S", plans_s)
     monkeypatch.setattr(connections, "PLANS_MAX_S", plans_s)
     if has_another:
-        server.execute("CREATE INDEX ON memory (owner, session_id)")
+        run(dsn, "CREATE INDEX ON memory (owner, session_id)")
     for number in range(10):  # from the sixth time on the server keeps a plan
         remember_batch(store, memory(f"a{number}"))
         store.memories.get(f"a{number}")
@@ -80,13 +75,13 @@ def test_a_table_that_grew_is_not_read_by_the_plans_of_an_empty_one(
     for id in ids:
         store.memories.get(id)
     store.pool.close()  # which has the server count what was read
-    eventually(lambda: count(server, OURS) == 0, "the daemon's connections ended")
+    eventually(lambda: number_of(dsn, OURS) == 0, "the daemon's connections ended")
 
     read = (
         "SELECT coalesce(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes "
         "WHERE relname = 'memory'"
     )
-    assert 0 < count(server, read) < 300 * BATCH * BATCHES
+    assert 0 < number_of(dsn, read) < 300 * BATCH * BATCHES
 
 
 @pytest.mark.parametrize("ids", [["second"], ["second", "third"]])
@@ -351,29 +346,18 @@ def test_all_owners_and_the_local_memory_have_one_pool(dsn: str) -> None:
         assert number_of(dsn, OURS) <= connections.CONNECTIONS_MAX
 
 
-@pytest.fixture(scope="module")
-def few() -> Iterator[str]:
-    """A database of a user to whom its server leaves three connections."""
-    server = Server(fsync="off")
-    server.start()
-    run(
-        server.dsn("postgres"), "CREATE ROLE few LOGIN", "CREATE DATABASE few OWNER few"
-    )
-    dsn = server.dsn("few").replace("postgres@", "few@")
-    with open_store(dsn):
-        pass
-    run(server.dsn("postgres"), "ALTER ROLE few CONNECTION LIMIT 3")
-    yield dsn
-    server.remove()
-
-
-def test_few_connections_answer_a_whole_burst(few: str) -> None:
-    with open_store(few) as store:
-        with ThreadPoolExecutor(WRITERS) as pool:
-            reads = [
-                pool.submit(store.memories.working_count) for _ in range(20 * WRITERS)
-            ]
+def test_few_connections_answer_a_whole_burst() -> None:
+    with Server(fsync="off") as server:
+        admin = server.dsn("postgres")
+        run(admin, "CREATE ROLE few LOGIN", "CREATE DATABASE few OWNER few")
+        dsn = server.dsn("few").replace("postgres@", "few@")
+        with open_store(dsn):
+            pass
+        run(admin, "ALTER ROLE few CONNECTION LIMIT 3")
+        with open_store(dsn) as store, ThreadPoolExecutor(WRITERS) as pool:
+            counting = [store.memories.working_count] * 20 * WRITERS
+            reads = [pool.submit(count) for count in counting]
             answers = [read.result(WAIT_S) for read in reads]
-        remember_one(store, "after")
+            remember_one(store, "after")
 
     assert answers == [0] * 20 * WRITERS

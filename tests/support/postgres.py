@@ -18,7 +18,7 @@ from functools import cache, partial
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from support.processes import child_pids, has_ended
@@ -90,6 +90,13 @@ class Server:
         _run("cp", "-a", initialized(self._programs), self.data)
         atexit.register(self.remove)
         self._remover = remove_later(self.folder)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
 
     def start(self) -> None:
         """Start, and wait until it answers."""
