@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -20,12 +20,11 @@ from e2e.hook_programs import Machine, prompt
 from e2e.pumps import pumping
 from support.agents import claude_line, context_of, write_lines
 from support.openssl import HAVE_OPENSSL
-from support.postgres import open_owners as open_owners_of
+from support.postgres import open_owners
 
 from mnemosyned import Client
 from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.memory.listing import ListOrder
-from mnemosyned.storage.postgres.owners import PostgresOwners
 
 pytestmark = [pytest.mark.postgres, HAVE_OPENSSL]
 
@@ -60,10 +59,6 @@ class Server:
         with Client(url=self.url, token=self.token, ca=ca, owner=owner) as client:
             page = client.list(limit=100, order=ListOrder.OLDEST)
             return [memory.content for memory in page.memories]
-
-
-def open_owners(dsn: str) -> AbstractContextManager[PostgresOwners]:
-    return open_owners_of(dsn)
 
 
 @pytest.fixture
@@ -221,45 +216,45 @@ def test_calls_wait_while_the_token_is_refused(
         assert server.texts().count(said) == 1
 
 
-def test_calls_wait_while_the_token_may_not_write(
-    server: Server, laptop: Laptop
+def may_only_read(server: Server, laptop: Laptop) -> None:
+    with open_owners(server.dsn) as owners:
+        reader = owners.issue("anna", "reader", (Scope.READ,)).secret
+    (laptop.home / "token").write_text(reader)
+
+
+def trust_another(server: Server, laptop: Laptop) -> None:
+    other = Authority(laptop.home / "other").file
+    server.authority.file.write_bytes(other.read_bytes())
+
+
+def fill_memory(_: Server, laptop: Laptop) -> None:
+    laptop.hook(prompt("The well is deep."), MNEMOSYNE_HOOK_WAIT_S="5")
+
+
+@pytest.mark.parametrize(
+    ("hinder", "reason"),
+    [
+        (may_only_read, "needs the scope write"),
+        (trust_another, "is not signed by the authority"),
+        (fill_memory, "keeps 1 memories of the 1"),
+    ],
+    ids=["may not write", "another authority", "a full memory"],
+)
+def test_a_call_that_is_refused_waits_and_the_warning_says_why(
+    server: Server,
+    laptop: Laptop,
+    hinder: Callable[[Server, Laptop], None],
+    reason: str,
 ) -> None:
-    with server.up(), open_owners(server.dsn) as owners:
-        set_up(laptop, server, "claude-code")
-        may_read = owners.issue("anna", "reader", (Scope.READ,)).secret
-        (laptop.home / "token").write_text(may_read)
-        said = prompt("The bike is blue.")
-        warning = laptop.hook(said, MNEMOSYNE_HOOK_WAIT_S="5").answer["systemMessage"]
-
-    assert "needs the scope write" in warning
-    assert len(laptop.waiting_for_server()) == 1
-
-
-def test_a_warning_tells_a_certificate_from_a_silent_server(
-    server: Server, laptop: Laptop, tmp_path: Path
-) -> None:
-    with server.up():
-        set_up(laptop, server, "claude-code")
-        other = Authority(tmp_path / "other").file
-        Path(server.authority.file).write_bytes(Path(other).read_bytes())
-        said = prompt("The bike is blue.")
-        warning = laptop.hook(said, MNEMOSYNE_HOOK_WAIT_S="5").answer["systemMessage"]
-
-    assert "is not signed by the authority" in warning
-    assert len(laptop.waiting_for_server()) == 1
-
-
-def test_calls_wait_while_the_memory_is_full(server: Server, laptop: Laptop) -> None:
     full = {"anna": {"memories_max": 1}}
     server.settings["MNEMOSYNE_OWNERS_LIMITS_BY_OWNER"] = json.dumps(full)
-    patient = {"MNEMOSYNE_HOOK_WAIT_S": "5"}
     with server.up():
         set_up(laptop, server, "claude-code")
-        laptop.hook(prompt("The well is deep."), **patient)
+        hinder(server, laptop)
         said = prompt("The bike is blue.", session="s2")
-        warning = laptop.hook(said, **patient).answer["systemMessage"]
+        warning = laptop.hook(said, MNEMOSYNE_HOOK_WAIT_S="5").answer["systemMessage"]
 
-    assert "keeps 1 memories of the 1" in warning
+    assert reason in warning
     assert len(laptop.waiting_for_server()) == 1
 
 
