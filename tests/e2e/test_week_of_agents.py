@@ -30,6 +30,7 @@ DATABASE = (
 )
 STAGING = "The staging server of the shop is called heron-7."
 STYLE = "Never use emojis in commit messages."
+DEPLOY = {"prompt": "Deploy the cart to the staging server of the shop"}
 
 
 def on_monday(minutes: float) -> str:
@@ -118,11 +119,7 @@ def test_what_two_tools_learn_a_third_is_told(daemon: Daemon, shop: Path) -> Non
     day = MONDAY.date().isoformat()
     assert f"[{day}, claude-code, user] {DATABASE}" in told
     assert "Never use emojis" in told
-    prompted = call(
-        machine,
-        "beforeSubmitPrompt",
-        {**fields, "prompt": "Deploy the cart to the staging server of the shop"},
-    )
+    prompted = call(machine, "beforeSubmitPrompt", fields | DEPLOY)
     assert STAGING in told + prompted
     assert len(told) <= 2_000
     assert len(prompted) <= 1_500
@@ -134,11 +131,7 @@ def test_what_two_tools_learn_a_third_is_told(daemon: Daemon, shop: Path) -> Non
 
     _forget_the_server(daemon, shop)
     told, fields = on_thursday(machine, shop, "c2")
-    prompted = call(
-        machine,
-        "beforeSubmitPrompt",
-        {**fields, "prompt": "Deploy the cart to the staging server of the shop"},
-    )
+    prompted = call(machine, "beforeSubmitPrompt", fields | DEPLOY)
     assert DATABASE in told
     assert "heron" not in told + prompted
 

@@ -325,22 +325,29 @@ def test_groups_beyond_the_limit_are_asked_by_name_alone(dsn: str) -> None:
         assert hits(anna, "who paints the barn?", owner="two")
 
 
-def test_a_prompt_is_told_what_a_group_knows(anna: Memory, bert: Memory) -> None:
-    share(bert, "We decided that the staging database of the heron project is Ibis.")
+def told_by_hook(memory: Memory, prompt: str, *, owner: str | None = None) -> str:
+    """What an agent is told of a prompt."""
     payload = {
         "hook_event_name": "UserPromptSubmit",
         "session_id": "6a1f",
-        "prompt": "What did we decide to call the staging database of the heron project?",
+        "prompt": prompt,
         "cwd": "/home/anna/heron",
     }
     sent = by_post("hooks", {"payload": payload}, path="/hooks")
-
-    told = anna.ask(sent)
-
+    told = memory.ask(sent, owner=owner)
     assert told.status == HTTPStatus.OK
-    assert "is Ibis" in told.body.decode()
-    assert "team" in told.body.decode()
-    assert "Ibis" not in anna.ask(sent, owner="anna").body.decode()
+    return told.body.decode()
+
+
+def test_a_prompt_is_told_what_a_group_knows(anna: Memory, bert: Memory) -> None:
+    share(bert, "We decided that the staging database of the heron project is Ibis.")
+    prompt = "What did we decide to call the staging database of the heron project?"
+
+    told = told_by_hook(anna, prompt)
+
+    assert "is Ibis" in told
+    assert "team" in told
+    assert "Ibis" not in told_by_hook(anna, prompt, owner="anna")
 
 
 def test_a_prompt_is_told_what_replaced_a_statement_of_a_group(
@@ -348,14 +355,8 @@ def test_a_prompt_is_told_what_replaced_a_statement_of_a_group(
 ) -> None:
     share(bert, "The scanner is in room 12", created_at="2026-03-02")
     share(bert, "The scanner is now in room 31", created_at="2026-03-09")
-    payload = {
-        "hook_event_name": "UserPromptSubmit",
-        "session_id": "6a1f",
-        "prompt": "Which room is the scanner in?",
-        "cwd": "/home/anna/heron",
-    }
 
-    told = anna.ask(by_post("hooks", {"payload": payload}, path="/hooks")).body.decode()
+    told = told_by_hook(anna, "Which room is the scanner in?")
 
     assert (
         "[2026-03-09, team] The scanner is now in room 31 "
@@ -371,14 +372,8 @@ def test_a_chain_of_values_of_a_group_is_told_newest_first(
     share(
         bert, "We deploy the heron service on Wednesdays now", created_at="2026-03-16"
     )
-    payload = {
-        "hook_event_name": "UserPromptSubmit",
-        "session_id": "6a1f",
-        "prompt": "On which day do we deploy the heron service?",
-        "cwd": "/home/anna/heron",
-    }
 
-    told = anna.ask(by_post("hooks", {"payload": payload}, path="/hooks")).body.decode()
+    told = told_by_hook(anna, "On which day do we deploy the heron service?")
 
     assert (
         "- [2026-03-16, team] We deploy the heron service on Wednesdays now "
