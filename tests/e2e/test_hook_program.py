@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from e2e.conftest import Start
@@ -348,22 +348,23 @@ def test_blocking_a_daemon_that_accepts_nobody_is_left(machine: Machine) -> None
 
 
 @pytest.mark.parametrize(
-    "behave",
-    [die_half_way, answer_with(500), answer_with(503), hang_up],
-    ids=["half", "500", "503", "silence"],
+    ("behave", "waits"),
+    [
+        (die_half_way, True),
+        (answer_with(500), True),
+        (answer_with(503), True),
+        (hang_up, True),
+        (answer_with(404), False),
+    ],
+    ids=["half", "500", "503", "silence", "refused"],
 )
-def test_an_unacknowledged_call_waits(machine: Machine, behave: object) -> None:
-    with bad_daemon(machine.socket, behave):  # type: ignore[arg-type]
-        assert "systemMessage" in machine.hook(prompt("A fact")).answer
+def test_a_call_waits_unless_it_was_acknowledged_or_refused(
+    machine: Machine, behave: Callable[[socket.socket], None], *, waits: bool
+) -> None:
+    with bad_daemon(machine.socket, behave):
+        answer = machine.hook(prompt("A fact")).answer
 
-    assert len(machine.waiting) == 1
-
-
-def test_a_call_that_was_refused_does_not_wait(machine: Machine) -> None:
-    with bad_daemon(machine.socket, answer_with(404)):
-        assert machine.hook(prompt("A fact")).answer == {}
-
-    assert machine.waiting == []
+    assert ([*answer], len(machine.waiting)) == (["systemMessage"] * waits, waits)
 
 
 def test_a_repeated_call_is_stored_once(machine: Machine, start: Start) -> None:

@@ -281,19 +281,21 @@ def test_what_works_on_the_machine_itself_says_so(command: str, tmp_path: Path) 
     assert list(tmp_path.rglob("*.yaml")) == []
 
 
-def test_a_database_is_copied_on_its_machine(run: Run, tmp_path: Path) -> None:
-    done = run("export", str(tmp_path / "copy.db"))
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("copy.db", 2, "mnem export --format sqlite works on the daemon's own"),
+        ("all.jsonl", 4, "hands out no exports"),
+    ],
+    ids=["a copy of the database", "of a daemon without owners"],
+)
+def test_an_export_that_is_not_to_be_had_leaves_no_file(
+    run: Run, tmp_path: Path, name: str, code: int, words: str
+) -> None:
+    done = run("export", str(tmp_path / name))
 
-    assert done.returncode == 2
-    assert "mnem export --format sqlite works on the daemon's own" in line_of(done)
-
-
-def test_a_daemon_without_owners_hands_out_no_export(run: Run, tmp_path: Path) -> None:
-    done = run("export", str(tmp_path / "all.jsonl"))
-
-    assert done.returncode == 4
-    assert "hands out no exports" in line_of(done)
-    assert not (tmp_path / "all.jsonl").exists()
+    assert (done.returncode, words in line_of(done)) == (code, True), done
+    assert not (tmp_path / name).exists()
 
 
 def test_the_help_names_the_options_and_a_shell_completes_over_https(run: Run) -> None:
