@@ -389,12 +389,6 @@ def test_a_stopping_daemon_leaves_the_socket_of_another(daemon: Daemon) -> None:
         assert daemon.socket.exists()
 
 
-def test_a_stopped_daemon_leaves_neither_socket_nor_lock(daemon: Daemon) -> None:
-    daemon.stop()
-
-    assert list(daemon.socket.parent.glob("d.sock*")) == []
-
-
 @needs_root
 @CLIENTS
 def test_a_stranger_in_its_place_gets_nothing(connect: Connect, room: Path) -> None:
