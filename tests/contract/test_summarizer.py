@@ -1,6 +1,7 @@
 """What every summarizer promises."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC
 
 import pytest
@@ -44,15 +45,6 @@ def summarizer(request: pytest.FixtureRequest) -> Iterator[Summarizer]:
     """Each of them; those with a model have a server that answers with little, but truly."""
     with serving(begins) as endpoint:
         made = SUMMARIZERS[request.param](endpoint.url)
-        yield made
-        made.close()
-
-
-@pytest.fixture
-def rejecting() -> Iterator[Summarizer]:
-    """The chain with a model of which nothing can be kept."""
-    with serving(says("Gonzalo paid 77 percent.")) as endpoint:
-        made = in_chain(endpoint.url)
         yield made
         made.close()
 
@@ -105,8 +97,12 @@ def test_a_summary_by_rule_keeps_exact_values(summarizer: Summarizer) -> None:
     assert "1,890" in f"{summary.text}\n{summary.index_terms}"
 
 
-def test_a_summary_by_the_fallback_says_why(rejecting: Summarizer) -> None:
-    summary = rejecting.summarize(EPISODE)
+def test_a_summary_by_the_fallback_says_why() -> None:
+    with (
+        serving(says("Gonzalo paid 77 percent.")) as endpoint,
+        closing(in_chain(endpoint.url)) as rejecting,
+    ):
+        summary = rejecting.summarize(EPISODE)
 
     assert summary.text == ExtractiveSummarizer().summarize(EPISODE).text
     assert summary.summarizer == "aaak"

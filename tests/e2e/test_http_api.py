@@ -333,18 +333,14 @@ class _Loads(HTMLParser):
             self.places.add(f"#{place}")
 
 
-@pytest.fixture(scope="module")
-def page(shared: Daemon) -> _Loads:
+def test_the_page_loads_nothing_and_has_every_route(shared: Daemon) -> None:
     kind, text = fetched(shared, "/docs")
+    page = _Loads()
+    page.feed(text)
+
     assert kind.startswith("text/html")
     assert "url(" not in text
     assert "@import" not in text
-    parser = _Loads()
-    parser.feed(text)
-    return parser
-
-
-def test_the_page_loads_nothing_and_has_every_route(page: _Loads) -> None:
     assert page.loaded == []
     assert page.links - {"/openapi.json"} <= page.places
     assert {f"#v1-{name}" for name in VERBS} <= page.links

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from e2e.conftest import Start, start
-from e2e.daemons import WAIT_S, eventually, listens, mnem, spawn
+from e2e.daemons import WAIT_S, eventually, listens, mnem, refused, spawned
 from e2e.programs import BIN
 from support.postgres import Server, open_store, run
 
@@ -26,15 +25,8 @@ __all__ = ["start"]
 pytestmark = pytest.mark.postgres
 
 
-def ended(tmp_path: Path, *options: str, **how: Any) -> tuple[int, str]:  # noqa: ANN401 of `spawn`
-    log = tmp_path / "log"
-    socket = str(tmp_path / "d.sock")
-    process = spawn("--socket", socket, *options, home=tmp_path, log=log, **how)
-    try:
-        return process.wait(WAIT_S), log.read_text()
-    finally:
-        process.kill()
-        process.wait(WAIT_S)
+def ended(tmp_path: Path, *options: str, **how: Any) -> tuple[int, str]:  # noqa: ANN401 of `refused`
+    return refused(f"--socket={tmp_path / 'd.sock'}", *options, home=tmp_path, **how)
 
 
 def test_status_names_the_database_and_not_its_password(start: Start, dsn: str) -> None:
@@ -92,19 +84,13 @@ def test_a_wrong_password(tmp_path: Path, guarded: Server) -> None:
 
 def test_a_server_that_is_down(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    process = spawn(
-        *("--database", f"postgresql://postgres@/postgres?host={tmp_path}"),
-        *("--socket", str(tmp_path / "d.sock")),
-        home=tmp_path,
-        log=log,
-    )
-    try:
+    place = f"--database=postgresql://postgres@/postgres?host={tmp_path}"
+    socket = f"--socket={tmp_path / 'd.sock'}"
+    with spawned(place, socket, home=tmp_path, log=log) as process:
         eventually(lambda: "database_awaited" in log.read_text(), "it waits")
-        process.send_signal(signal.SIGTERM)
+        process.terminate()
 
         assert process.wait(WAIT_S) == 0
-    finally:
-        process.kill()
     (line,) = [line for line in log.read_text().splitlines() if "awaited" in line]
     assert "the database cannot be reached: check the server" in line
 
