@@ -11,15 +11,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from e2e.daemons import eventually
+from support.endpoints import QuietHandler, in_thread
 from support.fakes import FakeTime
 from support.postgres import MIGRATIONS, rows, run
 
@@ -130,12 +131,17 @@ class IdentityProvider:
         return signed
 
 
-@contextmanager
-def providing() -> Iterator[IdentityProvider]:
-    """A provider that answers until the end of the block."""
+ANNA = 7
+HOUR = 3_600
+SECRET = "a sentence of forty characters, at least so"  # noqa: S105 of this test
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+
+@pytest.fixture(scope="module")
+def shared_provider() -> Iterator[IdentityProvider]:
+    """A provider that answers."""
+
+    class Handler(QuietHandler):
+        def do_GET(self) -> None:  # noqa: N802 as of `BaseHTTPRequestHandler`
             served.asked[self.path] += 1
             served.answers.wait()
             bodies: dict[str, object] = {
@@ -152,29 +158,10 @@ def providing() -> Iterator[IdentityProvider]:
             with suppress(ConnectionError):
                 self.wfile.write(body[1:])
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        served = IdentityProvider(f"http://127.0.0.1:{server.server_port}")
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield served
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-ANNA = 7
-HOUR = 3_600
-SECRET = "a sentence of forty characters, at least so"  # noqa: S105 of this test
-
-
-@pytest.fixture(scope="module")
-def shared_provider() -> Iterator[IdentityProvider]:
-    with providing() as provider:
-        yield provider
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    served = IdentityProvider(f"http://127.0.0.1:{server.server_port}")
+    with in_thread(server):
+        yield served
 
 
 @pytest.fixture
@@ -186,10 +173,6 @@ def provider(shared_provider: IdentityProvider) -> IdentityProvider:
     shared_provider.asked.clear()
     shared_provider.discovery["issuer"] = shared_provider.issuer
     return shared_provider
-
-
-def config(provider: IdentityProvider, **changed: Any) -> OidcConfig:  # noqa: ANN401
-    return OidcConfig(issuer=provider.issuer, audience=AUDIENCE, **changed)
 
 
 def holder_named(
@@ -204,7 +187,8 @@ def holder_named(
 
 def tokens(provider: IdentityProvider, **changed: Any) -> ProviderTokens:  # noqa: ANN401
     now = changed.pop("now", time.monotonic)
-    return ProviderTokens(config(provider, **changed), holder_named, now=now)
+    config = OidcConfig(issuer=provider.issuer, audience=AUDIENCE, **changed)
+    return ProviderTokens(config, holder_named, now=now)
 
 
 @pytest.mark.parametrize("key", ["rsa", "ec"])

@@ -21,7 +21,36 @@ PATH = "/v1/chat/completions"
 _MEMORY = re.compile(r"<memory[^>]*>\n(.*?)\n</memory>", re.DOTALL)
 
 
-class Exchange(BaseHTTPRequestHandler):
+class QuietHandler(BaseHTTPRequestHandler):
+    """A handler of requests that logs nothing."""
+
+    def reply(self, status: int, body: bytes, **headers: str) -> None:
+        """Send a whole answer."""
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def in_thread(server: ThreadingHTTPServer) -> Iterator[None]:
+    """Serve in a thread until the end of the block."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class Exchange(QuietHandler):
     """One request, with the ways a behavior can answer it."""
 
     protocol_version = "HTTP/1.1"
@@ -39,18 +68,6 @@ class Exchange(BaseHTTPRequestHandler):
             ]
         with suppress(OSError):
             behave(self)
-
-    def reply(self, status: int, body: bytes, **headers: str) -> None:
-        """Send a whole answer."""
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Tests read what was seen from `Server.seen`."""
 
 
 Behavior = Callable[[Exchange], None]
@@ -104,14 +121,8 @@ def serving(*script: Behavior, certificate: Path | None = None) -> Iterator[Endp
         server.socket = context.wrap_socket(
             server.socket, server_side=True, do_handshake_on_connect=False
         )
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
+    with in_thread(server):
         yield Endpoint(server.server_address[1], server.seen)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @contextmanager
