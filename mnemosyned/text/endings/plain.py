@@ -70,10 +70,10 @@ def sought_words(statement: Statement) -> tuple[str, ...]:
 
 def may_end_plainly(statement: Statement) -> bool:
     """Tell whether a statement without a cue may end another one by these rules: "the flag is off"."""
-    return bool(
-        any(_read_switch(statement))
-        or find_change(statement)
-        or _read_turn(statement)
+    if any(_read_switch(statement)) or find_change(statement):
+        return True
+    return len(statement.words) <= SHORT_MAX and bool(
+        _read_turn(statement)
         or _search("favorite", statement)
         or _search("newcomer", statement)
     )
