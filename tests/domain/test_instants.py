@@ -1,7 +1,5 @@
 """Arithmetic that saturates at the calendar's ends, and the rules that count days with it."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The bars of the secret rules, over lines labelled by hand before the rules were written."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterable

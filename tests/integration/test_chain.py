@@ -1,7 +1,5 @@
 """The model first, rules where it fails: when it is left alone, and what is said of it."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Forgotten means gone: from the tiers, the index, the log, and every file, as bytes."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`mnem import`: what is read of each format and of broken files, and how an import goes on."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """The index terms of the PostgreSQL store, against those of SQLite's FTS5."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import closing

@@ -1,7 +1,5 @@
 """`make install` for a user, and `make uninstall` after it: in a home of the test's own."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What pages and errors say of installing works today: from a checkout, until the package is on an index."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each import within a function says why it is there."""
 
-from __future__ import annotations
-
 from itertools import takewhile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`Memory(path)` and `AsyncMemory(path)`: every verb without a daemon, in a file that survives."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

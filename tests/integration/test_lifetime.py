@@ -3,8 +3,6 @@
 LONG_LIVES sets how many long ones are lived.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Lists without a question, and tags: every filter, every page, whatever moves meanwhile."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections import Counter

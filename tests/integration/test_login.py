@@ -1,7 +1,5 @@
 """Clients of a server: the login, the memory of each folder, renewals, and waits for limits of an owner."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

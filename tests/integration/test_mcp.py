@@ -1,7 +1,5 @@
 """The Model Context Protocol: both eras, faulty messages, resources, prompts, sessions, and tools."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

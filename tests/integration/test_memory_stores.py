@@ -1,7 +1,5 @@
 """What is read of other memories: while they run, of broken rows, and of records that changed."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A summary that was rewritten reads as if what was forgotten had never been said."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Summaries by a model: what is kept of its words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC

@@ -1,7 +1,5 @@
 """Models fetched from a real server that breaks off, lies or leads elsewhere; and `mnem model`."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

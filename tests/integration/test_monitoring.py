@@ -1,7 +1,5 @@
 """Metrics as Prometheus reads them, and alerts and a dashboard that name only what there is."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

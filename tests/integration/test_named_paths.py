@@ -1,7 +1,5 @@
 """A path that somebody names: what is wrong with it is said before anything is done with it."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Iterator

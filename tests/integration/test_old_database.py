@@ -1,7 +1,5 @@
 """A database that an earlier version or a crash left opens, recalls and sleeps, or says what is lost."""
 
-from __future__ import annotations
-
 import gzip
 import shutil
 import sqlite3

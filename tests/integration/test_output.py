@@ -1,7 +1,5 @@
 """Answers in the form that was chosen, within the columns there are, and nothing that steers a terminal."""
 
-from __future__ import annotations
-
 import ast
 import io
 import sys

@@ -1,7 +1,5 @@
 """What an owner may use: counted, refused with a time, and free again as time passes."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The first process of several: what cannot be started is tried again, what ended holds nobody up."""
 
-from __future__ import annotations
-
 import queue
 import socket
 import threading

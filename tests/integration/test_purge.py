@@ -1,7 +1,5 @@
 """Purging: when it runs, how deep an index gets, and files whose index cannot be read."""
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 import time

@@ -1,7 +1,5 @@
 """What a question costs, and which memories the store hands to the ranking."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Recall through the service: times relative to the asker, repeats, abstaining, sleep, and groups."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """A backup becomes the database whole, or everything stays as it was."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The archive: the way back from it, undoing a cycle, and the limits of its words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta

@@ -4,8 +4,6 @@ With the journal to the byte; without it, as far as entries of ours are known. F
 not change are left, and those that it changes keep their links and modes.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

@@ -5,8 +5,6 @@ of modules and public names. Code, fenced blocks and generated tables are not pr
 are in `tests/support/words.toml`.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib
