@@ -115,7 +115,7 @@ class SavedConnection:
         return memory
 
     def describe(self, memory: str) -> str:
-        """Return in words whose and where a memory is."""
+        """Return the words that say who owns a memory, and at which address it is."""
         if memory == LOCAL:
             return OWN_MEMORY
         owner = "your own" if memory == SERVER else f"that of {memory}"

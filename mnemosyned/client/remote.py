@@ -96,7 +96,7 @@ class RemoteDaemon(Address):
         return form[1] if form else ""
 
     def refusal_message(self, words: str) -> str:
-        """Return the message for a refused token: its origin, and the daemon's message `words`."""
+        """Return the message for a refused token: its origin, `words`, advice; without a token only `words`."""
         if not self.token:  # of a login
             return words
         advice = f"; or log in again: mnem login {self.url}" if self.saved else ""

@@ -284,7 +284,7 @@ class JsonReader:
             raise self._make_error_here("more text follows the end of the document")
 
     def _read_object(self) -> Iterator[JsonElement]:
-        """Yield the values of the JSON object at the present position; of a list each element."""
+        """Yield the values of the JSON object at the present position; yield the elements of each list."""
         for _ in self._step_through("}"):
             key = self._read_value()
             if not isinstance(key, str) or self._peek_char() != ":":

@@ -462,7 +462,7 @@ class Preview:
         self.latest = max(self.latest or moment, moment)
 
     def add_group(self, group: ExportGroup, format: str) -> None:
-        """Count the memories, under the name `format`, and learnings in lines of an export."""
+        """Count the memories and learnings in lines of an export; the memories also under the name `format`."""
         for line in group.data.splitlines():
             if parse_line_kind(line).record == FOOTER:
                 continue

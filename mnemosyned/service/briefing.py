@@ -275,7 +275,7 @@ class BriefingService:
     def injections(
         self, request: conversation.Injections
     ) -> conversation.InjectionList:
-        """Return the injections that a request selects, newest first. Raises `InvalidRequest`."""
+        """Return the injections that a request selects, newest first, and totals. Raises `InvalidRequest`."""
         after = request.after and request.after.upper()
         if after and made_at(after) is None:
             raise InvalidRequest(

@@ -306,7 +306,7 @@ class EndingFinder:
         read_at: datetime | None = None,
         read_up_to: int | None = None,
     ) -> int:
-        """Store endings, and that memories up to row `read_up_to` are read; return how many changed."""
+        """Store endings, withdraw refuted ones, mark rows to `read_up_to` as read; return how many changed."""
         if not judgment.endings and read_up_to is None:
             return 0
         return self.store.endings.add(

@@ -104,7 +104,7 @@ class Vocabulary:
         self._sentences = 0
 
     def add(self, words: Sequence[TextToken]) -> tuple[str, ...]:
-        """Add a sentence's words with their worth; return their stems in order, each once."""
+        """Add a sentence's words, but no stop words, with their worth; return their distinct stems in order."""
         worth, first = self.worth, self.first
         stems: list[str] = []
         labelled = secret = False

@@ -208,7 +208,7 @@ class Visit:
         return {name: self.fields[name] for name in names if self.fields.get(name)}
 
     def ask(self, verb: type[Request[R]], names: Iterable[str] = (), **fixed: str) -> R:
-        """Run a verb with the fields `names`, or those of a mapping, and others. Raises errors."""
+        """Return a verb's result for the page's fields `names`, or a mapping, and `fixed`. Raises errors."""
         given = names if isinstance(names, Mapping) else self.pick(names)
         return self.caller.call(parse_text(verb, {**given, **fixed}))
 

@@ -309,7 +309,7 @@ def short_duration(seconds: float | None) -> str:
 
 
 def sleep_line(status: SleepStatus, watched_s: float) -> str:
-    """Return a cycle's progress and time left after `watched_s` seconds, or the pause or next cycle."""
+    """Return a line about the cycle that runs (watched for `watched_s`), the pause, or the next cycle."""
     if progress := status.progress:
         share = progress.done / progress.total if progress.total else 0.0
         left = watched_s / share * (1 - share) if share > 0 else 0.0

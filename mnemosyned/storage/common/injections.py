@@ -92,7 +92,7 @@ def forget_injected_words(
 
 
 def erase_injected_texts(session: CommonSession, ids: Sequence[str]) -> None:
-    """Erase the texts of lines that quote the given memories or learnings, as the words changed."""
+    """Erase the texts of injected lines that quote these memories or learnings, whose words changed."""
     session.update("injected_line", {"text": ""}, memory_id=ids)
 
 

@@ -137,10 +137,10 @@ def time_conditions(chosen: MemoryFilter, *, first: str, last: str) -> list[Cond
 def tag_conditions(
     tags: Sequence[str], seq: str = "m.seq", *, row_by_row: bool = True
 ) -> list[Condition]:
-    """Return the condition for memories with at least one of these tags.
+    """Return the condition for memories with at least one of these tags; no condition without tags.
 
-    `seq` is the column with the row number. `row_by_row` makes PostgreSQL check the tags of rows
-    that pass the other conditions, as its planner takes every tag for a rare one.
+    `seq` is the column with the row number. `row_by_row` makes PostgreSQL check the tags only of rows
+    that pass the other conditions. Its planner takes every tag for a rare one, and would begin with the tag.
     """
     if not tags:
         return []
@@ -175,7 +175,7 @@ def in_force_conditions(
 
 
 def asked_conditions(query: Query, seq: str = "m.seq") -> list[Condition]:
-    """Return the conditions of a question on validity and tags."""
+    """Return the conditions for memories that are valid, not superseded and tagged as a question requires."""
     return [
         *in_force_conditions(query.valid_at, superseded=query.superseded, seq=seq),
         *tag_conditions(query.tags, seq),

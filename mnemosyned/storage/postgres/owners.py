@@ -100,7 +100,7 @@ class PostgresOwners(administration.AdministeredOwners):
         return _enrolment_from(successor, rows[0])
 
     def note_use(self, owner: int, token: str) -> None:
-        """Count a request with a token of an owner, by its id, to be saved later by `save_uses`."""
+        """Count a use of an owner's token, by its id, for `save_uses`; ignore new tokens if `USES_MAX` wait."""
         with self._changing:
             if (owner, token) in self._uses or len(self._uses) < USES_MAX:
                 self._uses[owner, token] += 1

@@ -379,7 +379,7 @@ class IndexCache:
     def size(
         self, session: PostgresSession, source: Source, version: Version
     ) -> IndexSize:
-        """Return the rows of an index and the terms in all of them, counted again if `version` is new."""
+        """Return how many rows and terms an index has; count them again if `version` is new."""
         known = self._sizes.get(source)
         if known and known[0] == version:
             return known[1]

@@ -484,14 +484,14 @@ def _list_values(
             yield from _list_values(item, zone, f"{label}.")
             continue
         values = item[:VALUES_SHOWN_MAX] if isinstance(item, list) else [item]
-        text = "/".join(filter(None, (_show_value(one, zone) for one in values)))
+        text = "/".join(filter(None, (_format_value(one, zone) for one in values)))
         is_id = str(key).lower() in _WORDS["identifiers"] and not text.isdigit()
         if text and not is_id:
             yield label, text
 
 
-def _show_value(value: object, zone: tzinfo | None) -> str:
-    """Return a number, flag or text as text, without hashes; empty for other values."""
+def _format_value(value: object, zone: tzinfo | None) -> str:
+    """Return a number, flag or text as short text, with times in `zone`, without hashes; else empty."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
