@@ -165,7 +165,7 @@ def _read_weights() -> dict[str, Any]:
 
 
 def _read_vocabulary() -> dict[str, Any]:
-    """Return the hashes of all prefixes of word pieces in order, the pieces, and the pieces' scores."""
+    """Return arrays by name: sorted hashes of all prefixes of word pieces, their pieces, the pieces' scores."""
     import numpy as np  # noqa: PLC0415 of the child process alone
 
     pieces: dict[int, int] = {}

@@ -305,7 +305,7 @@ class EventLoop:
         return is_due
 
     def _pause_accepting(self, until: float) -> None:
-        """Accept no clients until `until` and until there is room; the kernel keeps them."""
+        """Accept no clients before `until` and before there is room; meanwhile the kernel queues them."""
         self._accept_at = until
         if not self.is_full:
             self.is_full = True

@@ -139,7 +139,7 @@ class SavedLog(importer.ImportFormat):
 
 
 def _take_saved_line(line: reading.TextLine, commit: _Commit | None) -> _Commit | None:
-    """Return a new commit if the line begins one, else add it to the last and return None."""
+    """Return a new commit if the line begins one; else add what the line says to `commit` and return None."""
     text = line.text
     if begins := _SAVED_HASH.match(text):
         return _Commit(label=begins[1][:12], hash=begins[1])

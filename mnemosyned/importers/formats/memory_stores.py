@@ -458,7 +458,7 @@ class McpMemory(ImportFormat):
     name = "mcp-memory"
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True if the source's first line is an entity or a relation of such a graph."""
+        """Return True if the source's first line is an entity or a relation of a knowledge graph."""
         return bool(_state_facts(source.head.partition(b"\n")[0]))
 
     def read_records(self, source: ImportSource, position: str) -> Records:

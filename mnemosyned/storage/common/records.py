@@ -317,7 +317,10 @@ class RecordStore(StorePart):
     def _known_memory(
         self, session: CommonSession, taken: ports.ArchivedMessage
     ) -> str | None:
-        """Return the id of the memory with a message's id or, if reuse is allowed, its text; None if new."""
+        """Return the id of the memory that stores a message; None if the message is new.
+
+        It has the message's id or, if reuse is allowed, the same text, session, source, role and (about) time.
+        """
         memory = taken.draft.memory
         if session.position_of(memory.id):
             return memory.id

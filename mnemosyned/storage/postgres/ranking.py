@@ -212,9 +212,9 @@ class PostgresWords(WordRows):
                 break
 
     def _look_up_newest(self, asked: dict[Forms, Asked]) -> dict[Forms, Asked]:
-        """Look up the newest rows of common words, above a given row number for each word.
+        """Look up the newest rows of common words, for each word above its asked row number.
 
-        Save the rows of words with enough of them. Return the other words, to be asked further back.
+        Save the rows of a word if there are enough; return the other words, to be asked further back.
         """
         bounded = {forms: what for forms, what in asked.items() if what.above}
         unbounded = {forms: what for forms, what in asked.items() if not what.above}

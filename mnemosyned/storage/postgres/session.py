@@ -575,9 +575,9 @@ class PostgresSession(CommonSession):
         self.insert("owner", UNLESS_KNOWN, name=name)
 
     def note_rewording(self) -> None:
-        """Count a change of texts that were stored before, so that caches of words are dropped.
+        """Note in the database that stored texts changed, so that caches of words are dropped.
 
-        Such texts were rewritten or deleted, or came back under their old row numbers.
+        The texts were rewritten or deleted, or came back under their old row numbers.
         """
         self._add_to_owner(rewordings=1)
 
