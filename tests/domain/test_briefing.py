@@ -103,6 +103,7 @@ def test_of_agents_only_failures_and_open_tasks_are_told() -> None:
 
 @each_case(("text", "told"), [
     ("when the pager rings at night, we call Ben at once", None),
+    ("Dr. Weiss is at 555-0142. Open mornings only, closed on Wednesdays.", None),
     # A secret leaves the place where it is kept; it is masked where it is shown.
     ("the staging password is hunter2-Xy9 and lives in the vault of the infra team", None),
     ("thanks! We ship on Tuesdays only, never from the 20th on. can you note that?",
