@@ -50,12 +50,8 @@ PROJECT_VARIABLE = "MNEMOSYNE_PROJECT"
 """Not a setting: hooks and `mnem mcp` read it."""
 HOOK_WAIT_VARIABLE = "MNEMOSYNE_HOOK_WAIT_S"
 """Not a setting: `mnem-hook` reads it."""
-_ALTERNATIVES = {
-    "database": "database_file",
-    "database_file": "database",
-    "llm.model_path": "llm.endpoint",
-    "llm.endpoint": "llm.model_path",
-}
+_PAIRS = {"database": "database_file", "llm.model_path": "llm.endpoint"}
+_ALTERNATIVES = _PAIRS | {second: first for first, second in _PAIRS.items()}
 """Settings of which only one can be set."""
 
 
@@ -72,9 +68,8 @@ class _Values:
         A value replaces that of an alternative from an earlier source, such as the file's.
         """
         other = _ALTERNATIVES.get(key, "")
-        source = origin.partition(",")[0]
         earlier = self.origins.get(other, origin).partition(",")[0]
-        if value is not None and earlier != source:
+        if value is not None and earlier != origin.partition(",")[0]:
             self.set(other, None, origin)
         *sections, name = key.split(".")
         values = self.nested

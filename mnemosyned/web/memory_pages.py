@@ -130,10 +130,8 @@ KINDS = {"name": "query", "project": "project", "source": "source"}
 
 
 _NO_NAMES = frozenset(f"{day}s" for day in WEEKDAYS).union(
-    """
-    kb mb gb tb kib mib gib khz mhz ghz kwh eur usd add backup book build bump call check cut drop
-    fix keep merge migrate move ping prefer release remove rename replace revert rewrite run skip
-    split switch test update upgrade use""".split(),
+    """kb mb gb tb khz mhz ghz kwh eur usd add backup book build bump call check cut drop fix keep
+    merge migrate move ping remove rename replace revert rewrite run skip split switch test use""".split(),
 )
 """Plurals of days, units, and verbs that open a request: "Drop MySQL"."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from collections.abc import Container, Iterator
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -238,7 +238,7 @@ class PeriodReader:
         first = in_zone(period.since, now.tzinfo).date()
         last = in_zone(period.until, now.tzinfo).date() - ONE_DAY
         if unit == "day":
-            parts = [self._read_memories(first, MEMORIES_OF_A_PERIOD, (None, None))]
+            parts = [self._read_memories(first, MEMORIES_OF_A_PERIOD)]
         else:
             parts = self._read_parts(first, min(last, max(now.date(), first)), unit)
         return PeriodView(
@@ -264,9 +264,7 @@ class PeriodReader:
             elif summary := days.get(day):
                 part = PeriodPart(day, day, summary)
             else:
-                # A summary covers its day in UTC: the memories next to it begin or end there.
-                zones = (UTC if day_at(day, step) in days else None for step in (-1, 1))
-                part = self._read_memories(day, MEMORIES_OF_A_DAY, zones)
+                part = self._read_memories(day, MEMORIES_OF_A_DAY, days)
             parts.append(part)
             day = part.last + ONE_DAY
         return parts
@@ -294,12 +292,13 @@ class PeriodReader:
         return {day: begun[day] for day in begun if first <= day <= last}
 
     def _read_memories(
-        self, day: date, limit: int, zones: Iterable[tzinfo | None]
+        self, day: date, limit: int, summarized: Container[date | None] = ()
     ) -> PeriodPart:
         """Return a day with its first `limit` memories, the oldest first.
 
-        The day begins and ends at midnight in the two `zones`, each UTC or None for local time.
+        Next to a `summarized` day, it begins or ends at midnight in UTC, as the summary does.
         """
+        zones = (UTC if day_at(day, step) in summarized else None for step in (-1, 1))
         since, until = (
             in_zone(datetime.combine(midnight, time(), zone), zone)
             for midnight, zone in zip((day, day + ONE_DAY), zones, strict=True)

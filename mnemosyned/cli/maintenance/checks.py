@@ -635,15 +635,11 @@ def check_spool(_: Installation) -> Iterator[Finding]:
 def _former_owner(name: str) -> str:
     """Return the owner's number in a spool's name; empty if it is the login's, or the server is another."""
     _, server, number, *_ = (*name.split("@"), "", "")
-    with suppress(
-        ValueError
-    ):  # a damaged login stops each command that uses it, with this error
+    with suppress(ValueError):  # whatever uses a damaged login says so
         if number.isdigit() and (saved := saved_connection()):
             remote = remote_of(saved)
-            is_former = number != remote.owner_number
-            return (
-                number if is_former and server == f"{remote.host}:{remote.port}" else ""
-            )
+            is_there = server == f"{remote.host}:{remote.port}"
+            return number if is_there and number != remote.owner_number else ""
     return ""
 
 

@@ -332,8 +332,7 @@ def list_members(group: str | None) -> None:
         (each.group, each.member, ",".join(each.scopes), local_time(each.joined_at))
         for each in listed
     ]
-    headers = ("group", "member", "scopes", "joined")
-    text = table(headers, rows, without_empty=True)
+    text = table(("group", "member", "scopes", "joined"), rows, without_empty=True)
     say_result(listed, text or "no members; mnem owner group join GROUP OWNER adds one")
 
 

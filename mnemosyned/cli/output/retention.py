@@ -119,9 +119,8 @@ def _prune_text(result: Pruned) -> str:
     doubt = f"\n{result.doubt} {REMEDY}" if result.doubt else ""
     if not result.memories:
         return (
-            "nothing to prune: no original is older than --keep-days or archive.keep_days, and the "
-            "archive is within --characters-max or archive.characters_max (unset, they keep "
-            f"everything){doubt}"
+            "nothing to prune: the archive is within --keep-days and --characters-max, or archive.keep_days "
+            f"and archive.characters_max (unset, they keep everything){doubt}"
         )
     verb = "would prune" if result.dry_run else "pruned"
     originals = count_of(result.memories, "original")

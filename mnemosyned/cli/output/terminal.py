@@ -66,17 +66,13 @@ def ask_or_exit(question: str) -> None:
 
 
 def ask_user(question: str, *, default: bool) -> bool:
-    """Ask a yes-or-no question on standard error; an empty line answers `default`.
-
-    Raises `InvalidRequest` at the end of an input that is no terminal.
-    """
+    """Ask on standard error; an empty line answers `default`. Raises `InvalidRequest` without an answer."""
     shown = _text_for_stream(display.escape_line(question), sys.stderr)
     try:
         return click.confirm(shown, default=default, err=True)
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        say("", err=True)
         raise InvalidRequest("the input ended without an answer; use --yes") from None
 
 

@@ -217,8 +217,8 @@ class EmbeddingThread(ABC):
     def _note_other_model(self, other: str) -> None:
         """Log once, and keep in the status, that vectors are of the model `other`, or none if it is empty."""
         reason = other and (
-            f"vectors are of {other}, not of {self._embedder.name}; daemons with both models "
-            "would embed all memories again and again: give all the same embedding settings"
+            f"vectors are of {other}, not of {self._embedder.name}: give all daemons of the "
+            "database the same embedding settings, or each embeds all memories again"
         )
         if reason and reason != self._status.reason:
             log.warning("embedding_replaced", reason=reason)

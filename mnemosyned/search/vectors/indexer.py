@@ -188,7 +188,6 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         self._recount_vectors(index)
         self._change_status(state=EmbedderState.READY, reason="", searched=len(index))
         log.info("embedding_ready", model=model, embedded=self._status.embedded)
-        self._look_for_other_model()
         top = self._store.newest_position()
         spans = [(0, top + 1)]
         self._embed_next(index, spans)
@@ -291,11 +290,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
             after = until
             self._answer_questions()
         self._change_status(embedded=embedded, searched=len(index))
-        self._look_for_other_model()
-
-    def _look_for_other_model(self) -> None:
-        """Say in the log and status if another daemon may embed these memories with another model."""
-        if self._seen and self.state is EmbedderState.READY:
+        if self._seen:
             self._note_other_model(self._store.other_model(self._model))
 
     def _embed_next(
@@ -314,7 +309,6 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         if rows:
             spans.append((after, rows[-1].position))
         elif not spans:
-            self._look_for_other_model()
             log.info("embedding_complete", embedded=self._status.embedded)
 
     def _count_refusal(self, row: EmbeddingInput, error: EmbedderFailed) -> None:

@@ -152,13 +152,13 @@ class VectorStore(StorePart):
     @reads
     def other_model(self, session: CommonSession, model: int) -> str:
         """Return the name of a model other than `model` that vectors are of; empty if there is none."""
-        row = session.execute(
+        names = session.column(
             "SELECT m.name FROM embedding_model AS m WHERE m.owner = %(owner)s "
             "AND m.number != %(model)s AND EXISTS (SELECT 1 FROM embedding AS v "
             "WHERE v.owner = %(owner)s AND v.model = m.number) LIMIT 1",
             model=model,
-        ).fetchone()
-        return row[0] if row else ""
+        )
+        return next(iter(names), "")
 
     @reads
     def without_vector(

@@ -180,13 +180,10 @@ def _easter_span(
     """Return Good Friday to Easter Monday of a named year, else the latest or, with `ahead`, the next."""
     years = [today.year, today.year + (1 if ahead else -1)]
     for year in [int(groups["year"])] if "year" in groups else years:
-        # By Gauss, for the Gregorian calendar.
-        century, golden = year // 100, year % 19
-        skipped = century - century // 4
-        moon = (19 * golden + skipped - (8 * century + 13) // 25 + 15) % 30
-        moon -= (moon // 28) * (1 - (29 // (moon + 1)) * ((21 - golden) // 11))
-        days = moon - (year + year // 4 + moon + 2 - skipped) % 7
-        begin = shift(today.replace(year=year, month=3, day=26), days * _DAY)
+        moon = (19 * (year % 19) + 24) % 30  # by Gauss, for 1900 to 2199
+        moon -= moon == 29 or (moon == 28 and year % 19 > 10)
+        moon_day = shift(today.replace(year=year, month=3, day=21), moon * _DAY)
+        begin = shift(moon_day, ((6 - moon_day.weekday() or 7) - 2) * _DAY)
         end = shift(begin, 4 * _DAY)
         if end > today if ahead else begin <= today:
             break

@@ -27,8 +27,7 @@ function move(step) {
 
 let waitsForPage = false;
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-  if (!keysOn.checked) return;
+  if (!keysOn.checked || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
   if (keys && keys.open) return;
   if (waitsForPage) {
     waitsForPage = false;
