@@ -276,7 +276,7 @@ def _matches_condition(namespace: Namespace, condition: MatchCondition) -> bool:
 def _passes_filter(
     value: Mapping[str, Any], conditions: Mapping[str, Any] | None
 ) -> bool:
-    """Return whether fields of a value meet all conditions: values, or such as `{"$gt": 3}`."""
+    """Return whether fields meet all conditions: each is a required value or a comparison, as `{"$gt": 3}`."""
     return all(
         _compare_field(value.get(name), condition)
         for name, condition in (conditions or {}).items()

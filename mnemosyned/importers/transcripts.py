@@ -159,7 +159,7 @@ def decode_object(text: bytes) -> dict[str, Any] | None:
 
 
 def text_of(content: object) -> str:
-    """Return the text of a string, a part, or a list of parts, without thoughts and others."""
+    """Return the text of a string, a part, or a list of parts, without thoughts and parts other than text."""
     if isinstance(content, str):
         return content
     parts = [content] if isinstance(content, Mapping) else content

@@ -381,7 +381,7 @@ def only_period_asked(query: Query) -> tuple[Level, datetime] | None:
 
 
 def _find_mentions(index: SearchIndex, query: Query) -> frozenset[int]:
-    """Return the row numbers of memories whose text mentions a future time in the question."""
+    """Return the row numbers of memories that mention a question's future time and a word of its subject."""
     now = asked_time(query)
     ahead = mentions.select_times_ahead(query.spans, now)
     subject = query.subject

@@ -175,9 +175,9 @@ class EndingFinder:
         return found
 
     def _find_by_words(self, limit: int) -> int:
-        """Find endings in up to `limit` of the newest memories by words alone; return how many changed.
+        """Find and store endings in up to `limit` new memories by words alone; return how many changed.
 
-        Vectors take far longer: the background, or without it the next sleep, reads the memories with them.
+        Vectors take far longer: later, the background or the next sleep reads the memories with vectors.
         """
         if not self._has_news_ahead:
             return 0

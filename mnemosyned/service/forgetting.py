@@ -216,7 +216,7 @@ class Purger:
                 self._run_due_or_log()
 
     def _run_due_or_log(self) -> bool:
-        """Run a purge as `run_due` does, for a caller that holds the turn."""
+        """Run a due purge, log a failure; return True if no deleted text is left. The caller holds `_turn`."""
         complete = False
         try:
             if not self.due():

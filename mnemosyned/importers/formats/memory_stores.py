@@ -405,7 +405,7 @@ class Letta(StoreFormat):
         """The names of agents by the ids of their blocks, read before the blocks."""
 
     def split_rows(self, kind: str, value: object) -> list[tuple[str, object]]:
-        """Return the records in an element: of an agent, its messages with their words."""
+        """Return an element's records: for an agent its messages, else itself; note agents for later blocks."""
         if not isinstance(value, Mapping):
             return [(kind, value)]
         if kind == "block":

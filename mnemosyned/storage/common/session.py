@@ -233,7 +233,8 @@ class CommonSession(Protocol):
     ) -> None:
         """Delete rows with the values `where`, except the `most` with the highest values of the SQL `order`.
 
-        `key` is an SQL expression with a different value in each of these rows.
+        One call deletes `DELETED_AT_ONCE` rows at most. `key` is an SQL expression with a different value in
+        each of these rows.
         """
         condition, values = _equalities(where)
         rows = f"FROM {table} WHERE owner = %(owner)s{condition}"

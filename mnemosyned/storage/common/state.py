@@ -217,8 +217,8 @@ def add_revision(
 def supersede(session: CommonSession, *, old: str, new: str) -> None:
     """Mark the memory `old`, or the last in its chain of successors, as superseded by `new`.
 
-    Both are ids. The episode of the superseded memory is emptied, to be summarized again without
-    it. Raises `NotFound` for an unknown id, and `InvalidRequest` for a chain that is too long.
+    Both are ids. The superseded memory's episode, unless it has pruned originals, is emptied, to be
+    rewritten. Raises `NotFound` for an unknown id, and `InvalidRequest` for a chain that is too long.
     """
     position, newer = session.position_of(old), session.position_of(new)
     if position is None:

@@ -394,7 +394,7 @@ def _recreate_missing(
 
 
 def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
-    """Return how many of the newest `limit` originals lack an exact value in their rows."""
+    """Return how many of the newest `limit` archived texts have an exact value that is not stored."""
     if "detail_kind" not in schema.table_names(connection):
         return 0
     newest = connection.execute(
