@@ -32,7 +32,7 @@ def usual_socket_path() -> str:
 
 
 def standard_directory(systemd: str, xdg: str, default: str) -> str:
-    """Return a standard directory by variables of systemd or XDG, or else in `default`, if any."""
+    """Return our directory by variables of systemd or XDG, or in `default`; empty if all are empty."""
     if given := os.environ.get(systemd):
         return given.split(":")[0]
     base = os.environ.get(xdg, "")

@@ -88,7 +88,7 @@ class MnemosyneStore(BaseStore):
         return await run_steps_async(self._results_of(list(ops)), self._async_caller)
 
     def _results_of(self, ops: list[Op]) -> Steps[list[Result]]:
-        """Return steps that run reads, then the last `put` of each item, for results by op."""
+        """Return steps that run all reads, then the last `put` of each item; they return a result per op."""
         order = [index for index, op in enumerate(ops) if not isinstance(op, PutOp)]
         puts = {
             (op.namespace, op.key): index

@@ -131,7 +131,7 @@ def _former_path() -> Path:
 
 
 def _read_folders() -> dict[str, str]:
-    """Return the memory by folder of the last login; `SERVER` without one, `LOCAL` if unreadable."""
+    """Return {folder: memory} of the last login: `SERVER` for all without a login, `LOCAL` if unreadable."""
     for file in (Path(socket_path.connection_path()), _former_path()):
         try:
             return dict(json.loads(file.read_bytes())["folders"])

@@ -137,7 +137,7 @@ def load_with_origins(
     environ: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> tuple[Config, dict[str, str]]:
-    """Return the settings, and by dotted key where each that is not a default was set.
+    """Return the settings, and {dotted key: where it was set} for those that are not defaults.
 
     They are read from the file, the environment (None for this process's) and `overrides`, values
     by dotted key; later ones win. Raises `ConfigInvalid`.

@@ -186,7 +186,7 @@ class ProcessRelay:
             self.spread(message)
 
     def spread(self, message: Message) -> None:
-        """Number an event in the first process, and hand it to all; or tell all of a loss."""
+        """Hand a message to all processes: an event, with its owner's next number, or a loss of events."""
         kind, owner, _, encoded = message
         # Within the lock: all processes get the events of an owner in one order.
         with self._changing:

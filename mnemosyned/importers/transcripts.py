@@ -140,7 +140,7 @@ def _parse_codex(line: TranscriptLine) -> ParsedLine:
 
 
 def parse_document(document: TranscriptLine) -> Iterator[TranscriptMessage]:
-    """Yield the messages in the list `messages`, whose elements have the form of lines."""
+    """Yield the messages in the document's list `messages`, whose elements are parsed as lines are."""
     messages = document.get("messages")
     for line in messages if isinstance(messages, list) else ():
         if isinstance(line, Mapping):

@@ -211,7 +211,7 @@ class IdentifiedConversation:
         ]
 
     def new_stubs(self, done: Compaction) -> dict[str, Message]:
-        """Return the truncated messages in place of long ones, by our ids of the originals."""
+        """Return {our id of the original: truncated message} for the messages that `done` truncated."""
         return {
             message["id"]: message
             for message in done.messages

@@ -288,7 +288,7 @@ class CycleRequest:
         return self.final or self.trigger is Trigger.CAP
 
     def select(self, *, cutoff: datetime, now: datetime) -> Selection:
-        """Return the request's selection of memories, or without one all memories created before `cutoff`.
+        """Return the request's selection; without one, its session's (or all) memories created before `cutoff`.
 
         Memories that an undo holds back beyond `now` are left out. `force` includes these, and any age.
         """

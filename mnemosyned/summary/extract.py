@@ -377,7 +377,7 @@ def compose_episode(
 
 
 def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
-    """Return the words of memories with their worth, relative dates resolved; speakers' names have none."""
+    """Return memories' words, relative dates resolved, with their worth, which is 0 for speakers' names."""
     known = Vocabulary()
     roles: dict[str, None] = {}
     for memory in memories:

@@ -109,7 +109,7 @@ def rate_event(
 
 
 def _find_happening(sentence: str, marks: list[int], union: int) -> dict[str, float]:
-    """Return {feature: value} of a sentence, such as a deed, a time or a feeling, by the marks of its words."""
+    """Return {feature of a sentence, such as a deed, a time or a feeling: value}, by the marks of its words."""
     is_own = bool(reduce(or_, marks[:SUBJECT_WORDS]) & _MARKS["self"])
     is_done = bool(union & _DONE) or _reports_foreign_deed(sentence, union)
     is_timed = bool(union & _MARKS["times"]) or _matches(

@@ -212,7 +212,7 @@ def instant(given: Instant) -> datetime: ...
 @overload
 def instant(given: Instant | None) -> datetime | None: ...
 def instant(given: Instant | None) -> datetime | None:
-    """Return a validated request's time unchanged, for type checkers as the `datetime` that it is."""
+    """Return a validated request's time unchanged; type checkers learn that it is a `datetime`."""
     return cast("datetime | None", given)
 
 

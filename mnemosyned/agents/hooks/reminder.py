@@ -373,7 +373,7 @@ class Reminder:
         known: Collection[str],
         hits: Sequence[Hit],
     ) -> list[BearingLine]:
-        """Return the lines of hits that share enough keywords with the query, as snippets."""
+        """Return snippets of other sessions' hits that share keywords with the query, but are not `known`."""
         asked = parse_terms(query)
         keywords = find_keywords(query)
         lines = [

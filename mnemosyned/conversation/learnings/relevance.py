@@ -195,7 +195,7 @@ class _MessageTerms:
         return learning.kind is not LearningKind.PREFERENCE and not about_another
 
     def rate_shared_terms(self, learning: Learning) -> tuple[int, str]:
-        """Return the worth of the words and topics that a learning shares with the message, and their names."""
+        """Return the worth of the terms that a learning shares with the message, and a text that names them."""
         bare = remove_cues(learning.text)
         stems = self._stems & find_keywords(bare)
         pairs = len(self._pairs & frozenset(gram_text(bare).split())) // PAIRS_MIN

@@ -336,9 +336,9 @@ class EventLoop:
         self._activity.connections[connection.local] += 1
 
     def _drop_stalled(self, state: ConnectionState, *, reserved: bool = False) -> bool:
-        """Close the connection longest in a state beyond its grace time; return True if one was.
+        """Close the connection that is longest in a state, beyond its grace time; return True if there was one.
 
-        With `reserved`, only those that hold memory for a body. Clients over TCP go first, as other
+        With `reserved`, close only one that holds memory for a body. Clients over TCP go first, as other
         users can connect there.
         """
         now = time.monotonic()
@@ -611,7 +611,7 @@ def make_handler(
 
 
 def _call_resource(table: Mapping[str, Resource], request: HttpRequest) -> Response:
-    """Return the response of the resource at a path, or for its methods. Raises `UnknownVerb`."""
+    """Return the response of the path's resource, or to OPTIONS or a wrong method. Raises `UnknownVerb`."""
     resource = table.get(request.path)
     if resource is None or (resource.local_only and not request.local):
         paths = ", ".join(path for path in table if not table[path].local_only)

@@ -31,7 +31,7 @@ class FileBlock(reading.FileRecord):
 
     @property
     def text(self) -> str:
-        """The block's text for the library. Raises `RecordRefused` for a bad block."""
+        """The block's text for the calendar library. Raises `RecordRefused` if it is too long or has no end."""
         if not self.is_ended:
             raise importer.RecordRefused(f"it has no END:{self.kind}")
         if self.size > COMPONENT_CHARS_MAX:

@@ -121,7 +121,7 @@ class SavedLog(importer.ImportFormat):
     name = "git-log"
 
     def recognizes(self, source: importer.ImportSource) -> bool:
-        """Return True if a file begins like the output of `git log`: hash, author or date."""
+        """Return True if a file begins like the output of `git log`: a hash, then an author or a date."""
         lines = reading.decode_text(source.head[:8_192]).lstrip("\ufeff").splitlines()
         return bool(lines) and bool(
             _SAVED_HASH.match(lines[0])

@@ -139,7 +139,7 @@ def _value_of(row: Row, named: str) -> object:
 
 
 def _list_in(value: object) -> list[Any]:
-    """Return a value as a list: a list, or JSON text of one; a list of the text for other text."""
+    """Return up to `ITEMS_MAX` items of a list or a JSON list, or other text as one item; else no item."""
     if isinstance(value, str):
         parsed = _json_in(value)
         value = parsed if isinstance(parsed, list) else [value] if value else []

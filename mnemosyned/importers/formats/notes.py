@@ -99,7 +99,7 @@ class NoteSection:
 
 
 def sections_of(body: str) -> list[NoteSection]:
-    """Return a note's body in sections, divided at its headings, and then at blank lines."""
+    """Return a note's body in sections; a long one is divided at its headings, then at blank lines."""
     if len(body) <= SECTION_CHARS_MAX:
         return [NoteSection(body.strip())] if body.strip() else []
     parts: list[NoteSection] = []

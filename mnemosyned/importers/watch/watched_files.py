@@ -254,7 +254,7 @@ class FileReader:
     def _find_or_add_session(
         self, now: WatchedFile, identity: transcripts.TranscriptIdentity
     ) -> AgentSession:
-        """Return the agent's session; add one, without a transcript for hooks to read again."""
+        """Return the agent's session; add a new one without a transcript, so that no hook reads the file."""
         known = self._agents.session(identity.session)
         if known:
             return known
@@ -311,7 +311,7 @@ class FileReader:
         now: WatchedFile,
         before: WatchedFile | None,
     ) -> WatchedFile:
-        """Store a file's records after the saved position, or all of a replaced file."""
+        """Store a file's records after the saved position, or all of a replaced file; return its new state."""
         is_same = (
             before is not None
             and before.format == format.name

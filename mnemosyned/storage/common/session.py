@@ -108,7 +108,7 @@ def optional_instant(value: datetime | str | None) -> datetime | None:
 
 
 def episode_changes(values: dict[str, Any], *, is_rollup: bool) -> dict[str, Any]:
-    """Return the values that change if a summary is written again, by column."""
+    """Return {column: value} to update when a summary is rewritten; a roll-up keeps some columns."""
     if not is_rollup:
         return values
     changes = {key: values[key] for key in values if key not in _KEPT_BY_ROLLUPS}

@@ -391,7 +391,7 @@ class IndexSearch:
 
 
 def _newest_rows(found: Sequence[Postings], most: int) -> tuple[list[Postings], bool]:
-    """Return the postings of the newest `most` rows of all phrases, and True if no row was dropped."""
+    """Return the postings of the newest `most` rows of all phrases, and whether there are fewer rows."""
     every = {seq for postings in found for seq in postings.seqs}
     if len(every) < most:
         return list(found), True
