@@ -10,7 +10,7 @@ from mnemosyned.version import __version__ as __version__
 
 @cache
 def _modules_by_public_name() -> dict[str, str]:
-    """Return the module of each public name, as the imports of the stub `__init__.pyi` name it."""
+    """Return the module of each public name, read from the stub `__init__.pyi`."""
     import ast  # noqa: PLC0415 who imports a module by its own name never needs it
 
     source = __spec__.loader.get_data(f"{__file__}i")

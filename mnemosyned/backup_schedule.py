@@ -49,7 +49,7 @@ class BackupRetention:
 
     @classmethod
     def parse(cls, text: str) -> BackupRetention:
-        """Return the rule in `10` or `7 daily, 4 weekly`. Raises `ValueError` for others."""
+        """Return the retention rule in a text such as `10` or `7 daily, 4 weekly`. Raises `ValueError`."""
         newest = 0
         periods: list[tuple[str, int]] = []
         for part in text.split(","):
@@ -64,7 +64,7 @@ class BackupRetention:
         return cls(newest, tuple(periods))
 
     def select_expired(self, backups: Iterable[DatedBackup]) -> list[DatedBackup]:
-        """Return the scheduled backups to delete by this rule; the newest one always stays."""
+        """Return the scheduled backups to delete by this rule, never the newest one."""
         scheduled = sorted((each for each in backups if each.scheduled), reverse=True)
         kept = set(scheduled[: max(self.newest, 1)])
         for unit, count in self.periods:

@@ -262,7 +262,7 @@ class RemoteFault(OSError):
 
 
 def reason_of(error: Exception) -> str:
-    """Return why something failed, for logs: an own error's message, or another error's type.
+    """Return why something failed, for logs: the message of our own errors, the type of all others.
 
     The messages of other errors are left out, as they may quote a memory.
     """

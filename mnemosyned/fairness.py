@@ -63,7 +63,7 @@ class FairTurns:
 
     @contextmanager
     def working(self, owner: int, *, is_awaited: bool = True) -> Iterator[None]:
-        """Count a block's processor time for an owner; other owners pause if the block `is_awaited`."""
+        """Count a block's processor time for an owner. Other owners pause for it only if `is_awaited`."""
         with self._changing:
             if is_awaited:
                 self._running[owner] += 1
@@ -82,7 +82,7 @@ class FairTurns:
                     self._signs.pop(owner, None)
 
     def rest(self) -> None:
-        """Sleep for a limited time while an owner that used far less processor time is at work."""
+        """Sleep for a limited time while an owner with far less processor time is at work."""
         owner: int = _thread.owner
         self._signs[owner] = time.monotonic()
         used_s = time.thread_time() - _thread.since
@@ -104,7 +104,7 @@ class FairTurns:
         _thread.since = time.thread_time()
 
     def count_time(self, owner: int, used_s: float) -> None:
-        """Add processor time in seconds to an owner's total; halve all every `FORGOTTEN_S`."""
+        """Add processor time in seconds to an owner's total; halve all totals every `FORGOTTEN_S` seconds."""
         now = time.monotonic()
         with self._changing:
             if now - self._halved > FORGOTTEN_S:
@@ -142,7 +142,7 @@ class OwnerAllowance:
         """By owner, the used amount and the time of the last use."""
 
     def used(self, owner: int) -> float:
-        """Return how much of the owner's limit is used now; 0 without a limit."""
+        """Return the amount that the owner has used and that has not refilled yet; 0 without a limit."""
         limit, now = self._limit_of(owner), self._now()
         used, since = self._uses.get(owner, (0.0, now))
         return max(0.0, used - (now - since) * limit / self._period_s) if limit else 0.0
@@ -158,7 +158,7 @@ class OwnerAllowance:
                 self._uses.popitem(last=False)
 
     def wait_s(self, owner: int) -> float:
-        """Return the seconds until a unit of the owner's limit is free; 0 if one is free now."""
+        """Return the seconds until the owner may use one more unit; 0 if that is possible now."""
         limit = self._limit_of(owner)
         if limit is None:
             return 0.0
@@ -248,6 +248,6 @@ class ForegroundGate:
             time.sleep(POLL_S)
 
     def rest_after(self, worked_s: float) -> None:
-        """Sleep in proportion to seconds of work, `REST_MAX_S` at most, if requests are active."""
+        """While requests are active, sleep in proportion to the seconds worked, at most `REST_MAX_S`."""
         if self.active:
             time.sleep(min(worked_s * WORK_REST_TIMES, REST_MAX_S))

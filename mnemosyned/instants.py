@@ -19,7 +19,7 @@ def shift(moment: datetime, by: timedelta) -> datetime:
 
 
 def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
-    """Return an instant in a zone, by default the process's, or the calendar's end."""
+    """Return a moment in a zone, or in the process's zone for None; the calendar's end if outside of it."""
     try:
         return moment.astimezone(zone)
     except (OverflowError, ValueError):
@@ -27,7 +27,7 @@ def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
 
 
 def shift_months(moment: datetime, count: int) -> datetime:
-    """Return the same day some months later, the last of a shorter one, or the calendar's end."""
+    """Return the same day some months later, or a shorter month's last day, or the calendar's end."""
     year, month = divmod(moment.year * 12 + moment.month - 1 + count, 12)
     if not MINYEAR <= year <= MAXYEAR:
         return _calendar_end(moment.tzinfo, last=year > MAXYEAR)
@@ -45,7 +45,7 @@ def day_at(today: date, days: int) -> date | None:
 
 
 def _calendar_end(zone: tzinfo | None, *, last: bool) -> datetime:
-    """Return the first instant of the calendar in a zone, or with `last` the last one."""
+    """Return the calendar's last instant in a zone if `last`, else its first."""
     if last:
         return datetime.max.replace(tzinfo=zone)
     return datetime.min.replace(tzinfo=zone)

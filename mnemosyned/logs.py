@@ -82,10 +82,7 @@ class LineHandler(logging.Handler):
             self.handleError(record)
 
     def write(self, line: str) -> None:
-        """Queue a line, and wait up to `WAIT_S` until it is written, unless nobody reads.
-
-        If the queue is full, the line is dropped and counted.
-        """
+        """Queue a line, or count it as dropped if the queue is full; wait up to `WAIT_S` until written."""
         data = line.encode("utf-8", "backslashreplace") + b"\n"
         with self._changed:
             if self._bytes + len(data) > QUEUE_BYTES_MAX:
@@ -150,7 +147,7 @@ class LineHandler(logging.Handler):
 
 
 def logger() -> BoundLogger:
-    """Return this package's logger; before `configure_logs` it shows only warnings and errors."""
+    """Return this package's logger, which shows only warnings and errors before `configure_logs`."""
     bound: BoundLogger = structlog.wrap_logger(
         logging.getLogger(ROOT),
         processors=[
@@ -163,7 +160,7 @@ def logger() -> BoundLogger:
 
 
 def log_failure(event: str, error: Exception, /, **fields: object) -> None:
-    """Log an error with its traceback; one of a busy database only as a warning."""
+    """Log an error with its traceback, or a busy or unreachable database as a warning."""
     if isinstance(error, DatabaseUnreachable | MemoryBusy):
         logger().warning(event, reason=error.reason, **fields)
     else:
@@ -171,9 +168,10 @@ def log_failure(event: str, error: Exception, /, **fields: object) -> None:
 
 
 def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> None:
-    """Send all logs to standard error, as JSON or, also by "auto" on a terminal, for people.
+    """Send all logs to standard error, as JSON or, for `form` "console", as text for people.
 
-    `level` is for this package's logs; of other libraries only warnings and errors are logged.
+    "auto" is text on a terminal, else JSON. `level` is for this package's logs; of other libraries only
+    warnings and errors are logged.
     """
     on_terminal = form == "console"
     if form == "auto":

@@ -36,13 +36,13 @@ _FAULTS = {
 
 
 def state_dir() -> Path:
-    """Return the directory for the daemon's data, such as the database, if not set otherwise."""
+    """Return the default directory for the daemon's data, such as the database."""
     usual = str(Path.home() / ".local" / "state")
     return Path(standard_directory("STATE_DIRECTORY", "XDG_STATE_HOME", usual))
 
 
 def cache_dir() -> Path:
-    """Return the directory for files that the program can make again."""
+    """Return the directory for files that the program can create again."""
     usual = str(Path.home() / ".cache")
     return Path(standard_directory("CACHE_DIRECTORY", "XDG_CACHE_HOME", usual))
 
@@ -85,10 +85,7 @@ def shipped(folder: str) -> Path:
 
 @contextmanager
 def replacing_file(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
-    """Yield a new file that takes the place of `path` after the block, whole or not at all.
-
-    Raises `OSError`.
-    """
+    """Yield a new file that atomically replaces `path` after the block. Raises `OSError`."""
     new = path.with_name(f".{path.name}.{os.getpid()}-{time.time_ns()}")
     try:
         with open(new, "xb", opener=partial(os.open, mode=0o600)) as file:
@@ -184,7 +181,7 @@ def printable_path(path: str | os.PathLike[str]) -> str:
 
 
 def shown_path(name: str) -> str:
-    """Return a path as shown in messages: cut in the middle if long, odd characters escaped."""
+    """Return a path for messages: cut in the middle if long, with unprintable characters escaped."""
     if len(name) > SHOWN_CHARS_MAX:
         half = SHOWN_CHARS_MAX // 2
         name = f"{name[:half]}…{name[-half:]}"

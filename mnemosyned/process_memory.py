@@ -39,7 +39,7 @@ log = logger()
 
 
 def limit_heap() -> None:
-    """Limit number and blocks of glibc's heaps, before threads start; do nothing without it."""
+    """Limit number and block sizes of glibc's heaps, before threads start; do nothing without glibc."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         for parameter, value in _LIMITS.items():
@@ -47,7 +47,7 @@ def limit_heap() -> None:
 
 
 def trim_heap() -> None:
-    """Collect garbage, and give freed memory back to the system."""
+    """Collect garbage, and return freed memory to the system."""
     gc.collect()
     malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if malloc_trim is not None:
@@ -55,7 +55,7 @@ def trim_heap() -> None:
 
 
 def forbid_core_dumps() -> None:
-    """Keep memories out of core files, and of the dumps of handlers such as apport."""
+    """Make the system write no core dumps of this process, as they would contain memories."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
         Path("/proc/self/coredump_filter").write_text("0", encoding="ascii")
@@ -70,10 +70,10 @@ def resident_bytes() -> int:
 
 
 def exclude_present_objects() -> None:
-    """Leave the present objects out of all later garbage collections; the first call counts alone.
+    """Exclude the present objects from all later garbage collections; only the first call has an effect.
 
-    Modules, tables and the parts of a memory live as long as the process. A full collection stops
-    all threads: some 1 ms without them in place of 35.
+    Modules, tables and the parts of a memory live as long as the process. A full collection stops all
+    threads: some 1 ms without them in place of 35.
     """
     if not gc.get_freeze_count():
         gc.freeze()
@@ -88,7 +88,7 @@ class MemoryGrowth:
         self._idle = False
 
     def is_trim_due(self, *, idle: bool = False) -> bool:
-        """Return True after growth of `TRIM_GROWTH_BYTES`, or if large and just become idle."""
+        """Return True if memory grew by `TRIM_GROWTH_BYTES`, or exceeds `IDLE_BYTES` when `idle` begins."""
         resident = resident_bytes()
         became_idle = idle and not self._idle
         self._idle = idle
@@ -96,5 +96,5 @@ class MemoryGrowth:
         return grown or (became_idle and resident > IDLE_BYTES)
 
     def note_trim(self) -> None:
-        """Count growth from the present size, after memory was trimmed."""
+        """Measure growth from the present size on, as memory was just trimmed."""
         self._least = resident_bytes()

@@ -42,7 +42,7 @@ def standard_directory(systemd: str, xdg: str, default: str) -> str:
 
 
 def make_private_folder(path: str) -> None:
-    """Make a folder, and the one above it if missing, for their user alone. Raises `OSError`."""
+    """Create a folder, and its parent, if missing, with access for this user alone. Raises `OSError`."""
     path = os.path.abspath(path)  # noqa: PTH100 a relative one may have no folder above
     for folder in (os.path.dirname(path), path):  # noqa: PTH120 a mode is that of one folder
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
@@ -106,7 +106,7 @@ class SavedConnection:
         return self.renew_at is not None and time.time() >= self.renew_at
 
     def enter(self, directory: str) -> str:
-        """Return the memory that a directory uses: `SERVER`, `LOCAL`, or a group; set `group`."""
+        """Return the memory that a directory uses, `SERVER`, `LOCAL` or a group's name; set `group` by it."""
         path = os.path.realpath(directory or EVERYWHERE)
         while path not in self.folders and path != EVERYWHERE:
             path = os.path.dirname(path)  # noqa: PTH120

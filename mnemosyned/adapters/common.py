@@ -30,7 +30,7 @@ Steps = Generator[Request[Any], Any, R]
 
 
 async def run_steps_async(steps: Steps[R], caller: AsyncCaller) -> R:
-    """Call each request of the steps, send back the result or the error, and return the last value."""
+    """Run steps, a generator of requests: call each, send back its result or error; return the last value."""
     resume: Callable[[Any], Request[Any]] = steps.send
     outcome: Any = None
     while True:  # ends with the steps
@@ -46,13 +46,13 @@ async def run_steps_async(steps: Steps[R], caller: AsyncCaller) -> R:
 
 
 def run_steps(steps: Steps[R], caller: Caller) -> R:
-    """Run steps as `run_steps_async` does, with calls that block."""
+    """Run steps as `run_steps_async` does, with a blocking caller."""
 
     class Blocking(AsyncCaller):
         """A caller whose calls never suspend: one step of the coroutine ends the coroutine."""
 
         async def call(self, request: Request[T]) -> T:
-            """Return the result of a request, called by the blocking caller."""
+            """Return the result of a request by the blocking caller."""
             return caller.call(request)
 
     try:
@@ -74,7 +74,7 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def make_storable(text: str) -> str:
-    """Return a text with replacement characters for NUL and halves of characters, as of a cut emoji."""
+    """Return a text with NUL and halves of surrogate pairs, as of a cut emoji, replaced by U+FFFD."""
     return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -103,10 +103,10 @@ PAGES_MAX = 20
 
 
 def make_record_memory(text: str, value: Mapping[str, Any], **fields: Any) -> Remember:  # noqa: ANN401
-    """Return a memory that contains the JSON object `value`, for `read_record_value`.
+    """Return a memory that contains the JSON object `value`, which `read_record_value` reads again.
 
-    A search finds it by `text`, or by the JSON itself if that is too large for metadata, or contains
-    what cannot be stored unescaped. Raises `InvalidRequest` for a value that is no JSON.
+    Its content is `text`; or the JSON itself, if that is too large for metadata or needs escapes to be
+    stored. Raises `InvalidRequest` for a value that is no JSON.
     """
     try:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -130,7 +130,7 @@ def list_records(
 ) -> Steps[list[PreviewLine]]:
     """Return steps that list the memories of a session and of sources, oldest first.
 
-    `Forget` with `dry_run` lists them. Raises `InvalidRequest` beyond `PAGES_MAX` pages.
+    They use the preview of `Forget`. Raises `InvalidRequest` beyond `PAGES_MAX` pages.
     """
     lines: list[PreviewLine] = []
     after: str | None = None
@@ -146,7 +146,7 @@ def list_records(
 
 
 def read_record_value(id: str) -> Steps[Any]:
-    """Return steps that read the JSON object in a memory; None if the memory is missing."""
+    """Return steps that read the JSON object in a memory; None if the memory is missing or pruned."""
     try:
         got: Got = yield Get(id, reveal=True)
     except NotFound:
@@ -174,7 +174,7 @@ async def memory_section(
     session: str | None = None,
     source: str | None = None,
 ) -> str:
-    """Return memories and learnings that matter to a message, as text of about `tokens`.
+    """Return memories and learnings relevant to a message, as text of about `tokens` tokens.
 
     Texts in `before`, pairs of role and text, are not repeated.
     """

@@ -80,7 +80,7 @@ class MnemosyneStore(BaseStore):
         self._name = name
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run reads, then the last `put` of each item; return results by op, None for a `put`."""
+        """Run all reads, then the last `put` of each item; return a result for each op, None for a `put`."""
         return run_steps(self._results_of(list(ops)), self._caller)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -121,7 +121,7 @@ class MnemosyneStore(BaseStore):
         return f"{self._name}:{'.'.join(namespace)}"
 
     def _origin_of(self, namespace: Namespace, key: str) -> tuple[str, str]:
-        """Return the session, of the item, and the source, of the namespace, for memories."""
+        """Return the session and the source of an item's memories: by its key, and by its namespace."""
         source = self._source_of(namespace)
         return f"{source}{KEY_MARK}{key}", source
 
@@ -131,7 +131,7 @@ class MnemosyneStore(BaseStore):
         return Item(**fields) if fields else None
 
     def _read_fields(self, namespace: Namespace, key: str) -> Steps[dict[str, Any]]:
-        """Return steps that read an item's newest value, as the arguments of LangGraph's `Item`."""
+        """Return steps that read an item's newest value, as keyword arguments of `Item`; empty without one."""
         session, source = self._origin_of(namespace, key)
         versions = yield from list_records(session=session, source=source)
         value = (yield from read_record_value(versions[-1].id)) if versions else None
@@ -146,7 +146,7 @@ class MnemosyneStore(BaseStore):
         }
 
     def _put_item(self, op: PutOp) -> Steps[None]:
-        """Return steps that store a new version of an item, or forget all if the value is None."""
+        """Return steps that store a new version of an item, or forget all versions if the value is None."""
         session, source = self._origin_of(op.namespace, op.key)
         versions = yield from list_records(session=session, source=source)
         if op.value is None:
@@ -179,7 +179,7 @@ class MnemosyneStore(BaseStore):
         return [tuple(line.id.removeprefix(prefix).split(".")) for line in lines]
 
     def _list_namespaces(self, op: ListNamespacesOp) -> Steps[list[Namespace]]:
-        """Return steps that list a page of the namespaces under an operation's conditions."""
+        """Return steps that list a page of the namespaces that meet an operation's conditions."""
         conditions = op.match_conditions or ()
         namespaces = yield from self._all_namespaces()
         chosen = {
@@ -192,7 +192,7 @@ class MnemosyneStore(BaseStore):
     # -------------------------------------------------------------- search
 
     def _search_items(self, op: SearchOp) -> Steps[list[SearchItem]]:
-        """Return steps that search a page of items by query, best first, or list the oldest."""
+        """Return steps that find a page of items: by query, best first, or without a query, oldest first."""
         depth = len(op.namespace_prefix)
         namespaces = yield from self._all_namespaces()
         sources = [
@@ -212,7 +212,7 @@ class MnemosyneStore(BaseStore):
     def _recall_sessions(
         self, query: str, sources: list[str]
     ) -> Steps[dict[str, float | None]]:
-        """Return steps that recall items, for a mapping of their sessions to scores, best first."""
+        """Return steps that recall items by query, as scores by the item's session, best first."""
         recalled: Recalled = yield Recall(
             query[:QUERY_CHARS_MAX], source=sources, limit=SEARCHED_MAX
         )
@@ -228,7 +228,7 @@ class MnemosyneStore(BaseStore):
     def _read_result_page(
         self, op: SearchOp, candidates: Mapping[str, float | None]
     ) -> Steps[list[SearchItem]]:
-        """Return steps that read one page of the candidates, filtered."""
+        """Return steps that read the items of candidates (scores by session), filtered, for one page."""
         sessions = list(candidates)
         skipped = op.offset
         if not op.filter:  # items before the page need not be read
@@ -247,7 +247,7 @@ class MnemosyneStore(BaseStore):
 def _searchable_text(
     key: str, value: Mapping[str, Any], paths: Iterable[str] | None
 ) -> str:
-    """Return the text by which a search finds an item: fields at `paths`, or all, or `key`."""
+    """Return the text by which a search finds an item: its fields at `paths`, or all if None; else the key."""
     if paths is None:
         texts = []
         for name, field in value.items():
@@ -263,7 +263,7 @@ def _searchable_text(
 
 
 def _matches_condition(namespace: Namespace, condition: MatchCondition) -> bool:
-    """Return whether a namespace begins, or ends, with a condition's path; `*` is any label."""
+    """Return True if a namespace begins or ends with a condition's path, in which `*` is any label."""
     path = tuple(condition.path)
     if condition.match_type == "suffix":
         namespace, path = namespace[::-1], path[::-1]
@@ -284,7 +284,7 @@ def _passes_filter(
 
 
 def _compare_field(field: Any, condition: Any) -> bool:  # noqa: ANN401 values of JSON
-    """Return whether a field meets a condition of a filter. Raises `ValueError`."""
+    """Return True if a field meets a condition of a filter. Raises `ValueError` for an unknown operator."""
     if not isinstance(condition, dict):
         return bool(field == condition)
     if not any(name.startswith("$") for name in condition):

@@ -42,7 +42,7 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         messages: list[ChatMessage] | None = None,
         **block_kwargs: Any,  # noqa: ANN401
     ) -> str:
-        """Return memories that matter to the last message; empty without messages."""
+        """Return memories relevant to the last message; empty without messages."""
         said = [
             (message.role.value, storable)
             for message in messages or []
@@ -75,7 +75,7 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         await remember_all(self._caller, memories)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Remove last lines until `tokens_to_truncate` are saved; return the rest, None if it is empty."""
+        """Return the text without last lines of at least `tokens_to_truncate` tokens; None if empty."""
         lines = content.splitlines()
         counter = TokenEstimator()
         wanted = counter.count(content) - tokens_to_truncate

@@ -53,7 +53,7 @@ class MnemosyneSession(SessionABC):
         self._source = source
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Return the newest `limit` items, by default as the settings say, oldest first."""
+        """Return the newest `limit` items, oldest first; without `limit`, as many as the settings say."""
         most = resolve_session_limit(limit, self.session_settings)
         return await run_steps_async(self._newest_items(most), self._caller)
 
@@ -84,7 +84,7 @@ class MnemosyneSession(SessionABC):
         )
 
     def _newest_items(self, most: int | None) -> Steps[list[TResponseInputItem]]:
-        """Return steps that read the newest items, oldest first, without pruned ones."""
+        """Return steps that read the newest `most` items, or all if None, oldest first; skip pruned ones."""
         lines = yield from list_records(session=self.session_id, source=self._source)
         items: list[TResponseInputItem] = []
         for line in reversed(lines):
@@ -96,7 +96,7 @@ class MnemosyneSession(SessionABC):
         return items[::-1]
 
     def _pop_newest(self) -> Steps[TResponseInputItem | None]:
-        """Return steps that forget the newest item, after pruned ones, and return the item."""
+        """Return steps that forget the newest item, and pruned ones after it; give the item, or None."""
         lines = yield from list_records(session=self.session_id, source=self._source)
         for line in reversed(lines):
             item: TResponseInputItem | None = yield from read_record_value(line.id)

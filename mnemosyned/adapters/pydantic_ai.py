@@ -83,10 +83,9 @@ class MemoryProcessor:
     async def remember(
         self, messages: Sequence[ModelMessage], *, conversation: str | None = None
     ) -> None:
-        """Store each text of the users and the model in the messages once.
+        """Store each text of users and model in the messages, unless stored before.
 
-        The session of a text is the processor's own, else `conversation`, else the message's
-        conversation.
+        The session is the processor's own, else `conversation`, else the message's conversation.
         """
         memories = []
         for message in messages:
@@ -106,10 +105,7 @@ class MemoryProcessor:
 
 
 def _texts_in(message: ModelMessage) -> Iterator[tuple[str, str]]:
-    """Yield the role, "user" or "assistant", and the text of each part of a message with words.
-
-    A text too long for a memory is several.
-    """
+    """Yield role, "user" or "assistant", and text of each part with words; a long text in pieces."""
     for part in message.parts:
         if isinstance(part, UserPromptPart):
             content = [part.content] if isinstance(part.content, str) else part.content
@@ -124,7 +120,7 @@ def _texts_in(message: ModelMessage) -> Iterator[tuple[str, str]]:
 
 
 def _last_prompt(messages: Sequence[ModelMessage]) -> tuple[int, str]:
-    """Return the index of the last message with words of the user, and the words; 0 and "" for none."""
+    """Return index and text of the last message with words of the user; 0 and "" without one."""
     for index in range(len(messages) - 1, -1, -1):
         prompts = [text for role, text in _texts_in(messages[index]) if role == "user"]
         if prompts:

@@ -63,9 +63,9 @@ class _Values:
     origins: dict[str, str] = field(default_factory=dict)
 
     def set(self, key: str, value: object, origin: str) -> None:
-        """Set a setting's value by its dotted key; `origin` says in errors where it was set.
+        """Set a setting's value by its dotted key; `origin` says where it was set, for errors.
 
-        A value replaces that of an alternative from an earlier source, such as the file's.
+        If the setting has an alternative from an earlier source, such as the file, the alternative is unset.
         """
         other = _ALTERNATIVES.get(key, "")
         earlier = self.origins.get(other, origin).partition(",")[0]
@@ -80,7 +80,7 @@ class _Values:
 
 
 def with_default_model(config: Config) -> Config:
-    """Return the settings; if they name no model, with the default model where it is installed."""
+    """Return the settings, with the installed default model if they name none."""
     file = models_dir() / DEFAULT_MODEL
     if config.llm.model_path or config.llm.endpoint or not file.exists():
         return config
@@ -139,8 +139,8 @@ def load_with_origins(
 ) -> tuple[Config, dict[str, str]]:
     """Return the settings, and {dotted key: where it was set} for those that are not defaults.
 
-    They are read from the file, the environment (None for this process's) and `overrides`, values
-    by dotted key; later ones win. Raises `ConfigInvalid`.
+    Settings are read from the file, the environment (None for this process's) and `overrides`, values by
+    dotted key; later ones win. Raises `ConfigInvalid`.
     """
     environ = os.environ if environ is None else environ
     values = _Values()
@@ -170,8 +170,8 @@ def load_with_origins(
 def _read_database_file(config: Config, origins: dict[str, str]) -> Config:
     """Return the settings with `database` read from the file that `database_file` names.
 
-    `origins` says by dotted key where settings were set; `database` is added. Raises
-    `ConfigInvalid`, which quotes nothing of the file: it may hold a password.
+    Adds the origin of `database` to `origins`. Raises `ConfigInvalid`, which quotes nothing of the file, as
+    it may contain a password.
     """
     path = Path(config.database_file or "").expanduser()
     url = problem = ""
@@ -195,7 +195,7 @@ def _read_database_file(config: Config, origins: dict[str, str]) -> Config:
 
 
 def _check_owners(config: Config, origins: Mapping[str, str]) -> None:
-    """Raise `ConfigInvalid` if owners or a provider are set without settings that they need."""
+    """Raise `ConfigInvalid` if settings of owners or an identity provider lack others that they need."""
     owners, oidc = config.owners, config.oidc
     if not owners.serve:
         if owners.processes > 1:
@@ -358,7 +358,7 @@ def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # 
 
 
 def _find_text_problem(key: str, value: Any) -> str:  # noqa: ANN401
-    """Return the fault in the text of a setting, such as an unusable path; empty for none."""
+    """Return what is wrong with a setting's text, such as an unusable path; empty if nothing is."""
     if key == "database" and not is_server(value) and "://" in value:
         return "expected a file or postgresql://user@host/name"
     if key in PATHS and not (key == "database" and is_server(value)):

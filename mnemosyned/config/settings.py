@@ -57,7 +57,7 @@ def is_server(database: str | None) -> bool:
 
 
 def url_in_path(path: str) -> str | None:
-    """Return the URL from which a path like `/home/ann/postgresql:/ann@host/name` was made; else None."""
+    """Return the URL mistaken for a path such as `/home/ann/postgresql:/ann@host/name`, or None."""
     match = _URL_AS_PATH.search(path)
     if match is None:
         return None
@@ -165,11 +165,11 @@ class SleepConfig(_Section, frozen=True):
         return timedelta(hours=self.ttl_hours) / 2
 
     def cutoff(self, now: datetime) -> datetime:
-        """Return the time before which a memory must have been created to be consolidated now."""
+        """Return the time at `now` before which memories are old enough to be consolidated."""
         return shift(now, -self.consolidation_age)
 
     def rollup_cutoff(self, now: datetime) -> datetime:
-        """Return the time before which a period to be summarized now must have ended."""
+        """Return the time at `now` before which a period must have ended to be summarized."""
         return shift(self.cutoff(now), -timedelta(hours=self.rollup_delay_hours))
 
 
@@ -425,7 +425,7 @@ class Config(_Section, frozen=True):
 
     @property
     def audit_file(self) -> Path | None:
-        """Path that the audit log's files are named after; None without files. Raises `ConfigInvalid`."""
+        """Path to which the audit log's file names add a suffix; None without files. Raises `ConfigInvalid`."""
         suffix, file = "-2026-11", self.audit.file
         if file is None:
             return None
@@ -451,7 +451,7 @@ class Config(_Section, frozen=True):
 
     @property
     def listen_address(self) -> tuple[str, int] | None:
-        """Host and port to listen on; None without a port. Raises `ConfigInvalid` if it needs TLS."""
+        """Host and port to listen on; None if not set. Raises `ConfigInvalid` for an address that needs TLS."""
         if not self.listen:
             return None
         try:
@@ -472,7 +472,7 @@ class Config(_Section, frozen=True):
 def _expand_path(
     name: str, *, key: str, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
 ) -> Path:
-    """Return the path that a setting names, `~` expanded, for files with `suffix`. Raises `ConfigInvalid`."""
+    """Return the path of a setting, `~` expanded, for files with this suffix. Raises `ConfigInvalid`."""
     fault = path_fault(name, suffix=suffix, bytes_max=bytes_max)
     if fault:
         raise ConfigInvalid(

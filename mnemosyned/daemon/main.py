@@ -79,7 +79,7 @@ class LogFile:
             ) from error
 
     def rotate(self) -> None:
-        """Rename a full log file to `NAME.1` and begin a new file; if that fails, go on with the full file."""
+        """If the log file is full, rename it to `NAME.1` and begin a new file; ignore a failure."""
         with suppress(OSError):
             if self._path.stat().st_size >= self._bytes_max:
                 self._path.replace(self._path.with_name(f"{self._path.name}.1"))
@@ -329,7 +329,7 @@ class Daemon:
     def _serve_metrics(
         self, stack: ExitStack, address: str, collectors: Sequence[metrics.Collector]
     ) -> None:
-        """Serve only metrics and probes on "host:port", in own threads that requests cannot block."""
+        """Serve only metrics and probes on "host:port", in threads of their own, until `stack` closes."""
         listener = stack.enter_context(listen_for_metrics(address))
         activity = metrics.ServerActivity()
         table = {metrics.METRICS_PATH: Resource(metrics.metrics_route(collectors))}
@@ -441,7 +441,7 @@ class Daemon:
 
     @staticmethod
     def _check_database_file(memory: OpenMemory) -> bool:
-        """Check the database file; return False if it was replaced and a restart loses nothing."""
+        """Check the database file; return False if it was replaced and a restart would lose nothing."""
         if memory.store.read_only:
             return True
         try:
@@ -474,7 +474,7 @@ class Daemon:
         return not problems
 
     def _trim_process_memory(self, memory: OpenMemory) -> None:
-        """If the process has grown enough, free caches and give unused heap back to the system."""
+        """Free caches and return unused heap to the system, if the process has grown or just become idle."""
         cycle = memory.service.sleeper.cycle
         idle = cycle.gate.quiet_s >= QUIET_S and not cycle.lease.is_lent
         if self._growth.is_trim_due(idle=idle):
@@ -486,7 +486,7 @@ class Daemon:
             self._growth.note_trim()
 
     def _reload_settings(self, memory: OpenMemory) -> None:
-        """Read settings and certificate again and apply them; if invalid, keep the former."""
+        """Read settings and certificate again and apply them; keep the present ones if invalid."""
         try:
             config = load_config(self._file or config_file(), overrides=self._overrides)
             config = with_default_model(config)
@@ -505,7 +505,7 @@ class Daemon:
             log.warning("restart_needed", settings=list(pending))
 
     def _run_final_consolidation(self, memory: OpenMemory) -> None:
-        """Run the last sleep cycle, cut short by the deadline or a second signal; log its errors."""
+        """Run a last sleep cycle until the deadline or a second stop signal; log its errors."""
         memory.store.maintenance.release_memory()  # the last cycle needs the room, and nobody asks any more
         clear_word_caches()
         process_memory.trim_heap()

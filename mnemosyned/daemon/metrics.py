@@ -73,7 +73,7 @@ class Histogram:
         self._sums: dict[tuple[str, ...], float] = {}
 
     def observe(self, value: float, *labels: str) -> None:
-        """Count a value, such as seconds, for labels, unless too many other labels are known."""
+        """Count a value, such as seconds, under labels; ignore new labels beyond `LABEL_SETS_MAX`."""
         bucket = bisect_left(self._bounds, value)
         with self._lock:
             counts = self._counts.get(labels)
@@ -107,9 +107,9 @@ class Histogram:
 
 
 def render(samples: Iterable[Sample], texts: MetricTexts) -> str:
-    """Return samples in Prometheus's text format, each metric after its help and type.
+    """Return samples in Prometheus's text format, with help and type before each metric.
 
-    `texts` has a line of help by metric's type and name; metrics without samples come last.
+    `texts` are the help texts by type and name. Metrics without samples come last.
     """
     heads = {
         name: [f"# HELP {name} {_escape_text(text)}", f"# TYPE {name} {kind}"]
@@ -244,7 +244,7 @@ def server_samples(activity: ServerActivity) -> Iterator[Sample]:
 
 
 def owner_samples(owners: OwnerMemories) -> Iterator[Sample]:
-    """Yield the samples of metrics about all owners together: their memories, what is due, rounds."""
+    """Yield samples about all owners together: their memories, due work, and the last round."""
     figures = owners.figures()
     yield Sample("mnemosyned_owners", figures.owners)
     yield Sample("mnemosyned_owners_open", len(owners.open_memories()))
@@ -345,13 +345,13 @@ class HealthProbe:
         self._failed: list[str] = []
 
     def live(self) -> Response:
-        """Return status 200, or 503 if the event loop or the worker threads have stopped working."""
+        """Return the response to `/livez`: 200, or 503 if event loop or worker threads have stopped."""
         is_live = self.loop is None or self.loop.is_working()
         status = HTTPStatus.OK if is_live else HTTPStatus.SERVICE_UNAVAILABLE
         return Response(status, msgspec.json.encode({"live": is_live}))
 
     def samples(self) -> Iterator[Sample]:
-        """Yield the sample of the metric that tells whether the daemon is ready."""
+        """Yield the sample `mnemosyned_ready`, after waiting up to `CHECK_MAX_S` seconds for a check."""
         asked, checked = self._now(), threading.Event()
         response = self.ready(asked, checked.set)
         if response is None:
@@ -361,9 +361,10 @@ class HealthProbe:
         yield Sample("mnemosyned_ready", is_ready)
 
     def ready(self, asked: float, wake: Callable[[], None]) -> Response | None:
-        """Return whether the daemon is ready, for a request at the monotonic time `asked`.
+        """Return the response to a request for `/readyz` that came at the monotonic time `asked`.
 
-        None while the database is checked: call this again after `wake` was called, or a moment later.
+        Returns None while the database is being checked, which this call may start: call again after `wake`
+        was called, or a moment later.
         """
         with self._changing:
             memory, now = self.memory, self._now()
@@ -389,7 +390,7 @@ class HealthProbe:
         return None
 
     def _check(self, memory: OpenMemory) -> None:
-        """Check the database, save the results, and wake the event loops waiting for them."""
+        """Check the database, save the result, and call the waiting requests' `wake` functions."""
         found = {"database": PASSED, "schema": PASSED}
         try:
             memory.store.maintenance.check_ready()
@@ -407,7 +408,7 @@ class HealthProbe:
             wake()
 
     def _respond(self, found: Mapping[str, str], memory: OpenMemory | None) -> Response:
-        """Return the response for what a check found; log a change of the parts that failed."""
+        """Return the response for a check's result; log if other parts fail than before."""
         encoder = memory.service.vectors.state if memory else EmbedderState.OFF
         drain = "draining" if self.draining else PASSED
         checks = {**found, "encoder": encoder.value, "drain": drain}

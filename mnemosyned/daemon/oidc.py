@@ -80,9 +80,10 @@ class ProviderKeys:
         """When keys last came, and were last asked for, by the monotonic clock."""
 
     def find(self, key_id: str) -> jwt.PyJWK | None:
-        """Return the key with an id; None if the provider has none.
+        """Return the provider's key with this id, fetching the keys if due; None if the provider has none.
 
-        While one request asks again, others use a known key. Raises `DaemonBusy` for an unknown one.
+        While another request fetches, a known key is returned at once. Raises `DaemonBusy` if the provider
+        does not answer.
         """
         is_known = key_id in self._keys
         is_due = not is_known or self._now() - self._fetched > KEYS_S
@@ -98,7 +99,7 @@ class ProviderKeys:
         return key
 
     def _refresh(self, key_id: str) -> None:
-        """Fetch the provider's keys, unless the key is fresh or the last try was a moment ago."""
+        """Fetch the provider's keys if the wanted one is old or unknown, at most every `REFRESH_S` seconds."""
         now = self._now()
         is_known = key_id in self._keys and now - self._fetched <= KEYS_S
         if is_known or now - self._tried < REFRESH_S:
@@ -152,7 +153,7 @@ def check_provider_url(url: str) -> None:
 
 
 def _read_keys(published: list[dict[str, Any]]) -> dict[str, jwt.PyJWK]:
-    """Return the keys that may sign tokens, by id; others are passed over."""
+    """Return the provider's keys that can sign tokens, by id; leave out others."""
     keys = {}
     for each in published:
         try:
@@ -188,7 +189,7 @@ class ProviderTokens:
         self._keys = ProviderKeys(config.issuer or "", config.jwks_uri, now=now)
 
     def holder(self, token: str) -> TokenHolder | None:
-        """Return the owner and scopes of a token, or None. Raises `DaemonBusy`, `StorageFailed`."""
+        """Return a valid token's owner and scopes, else None. Raises `DaemonBusy` and `StorageFailed`."""
         claims = self._verify(token) if len(token) <= TOKEN_CHARS_MAX else None
         if claims is None:
             return None
@@ -214,7 +215,7 @@ class ProviderTokens:
         return holder
 
     def _verify(self, token: str) -> dict[str, Any] | None:
-        """Return the claims of a token whose signature, issuer, audience and times are right."""
+        """Return the claims of a token; None unless its signature, issuer, audience and times are right."""
         try:
             header = jwt.get_unverified_header(token)
             key = self._keys.find(str(header.get("kid", "")))
@@ -239,7 +240,7 @@ class ProviderTokens:
         return claims
 
     def _scopes_of(self, groups: object) -> frozenset[Scope]:
-        """Return the scopes that the settings give to groups, a list or words of a text."""
+        """Return the scopes that the settings give to groups, which are a list or a text of names."""
         if self._config.scopes is None:
             return frozenset(OWN_SCOPES)
         names = groups.split() if isinstance(groups, str) else groups

@@ -103,7 +103,7 @@ def openapi(*, serves_owners: bool = False) -> Schema:
 
 
 def errors_of(verb: type[Request[Any]]) -> set[type[MnemosynedError]]:
-    """Return the errors of a verb: of every verb, after "Raises", and of writing."""
+    """Return the errors that a verb can raise: common ones, and those its docstring names after "Raises"."""
     errors: set[type[MnemosynedError]] = set(OF_EVERY_VERB)
     if verb.writes:
         errors.add(error_types.ShuttingDown)
@@ -130,7 +130,7 @@ def summary_of(verb: type[Request[Any]]) -> tuple[str, str]:
 def _verb_path(
     name: str, verb: type[Request[Any]], schemas: Mapping[str, Schema]
 ) -> Schema:
-    """Return the description of a verb, or alias, by POST and, unless it writes, by GET."""
+    """Return the OpenAPI description of a verb or alias: by POST, and by GET if the verb only reads."""
     summary, description = summary_of(verb)
     if name in ALIASES:
         description = f"The same as `{ALIASES[name]}`. {description}"
@@ -163,7 +163,7 @@ def _verb_path(
 
 
 def _page_paths() -> dict[str, Schema]:
-    """Return the OpenAPI description of events, health, metrics and documentation, by URL path."""
+    """Return the OpenAPI description of the fixed pages, such as `/metrics`, by URL path."""
     paths = {}
     for path, page in _FIXED["pages"].items():
         schema = {"type": "object" if page["type"] == JSON else "string"}
@@ -198,7 +198,7 @@ def _query_parameter(name: str, schema: Schema, *, required: bool) -> Schema:
 
 
 def _fits_in_query(schema: Schema) -> bool:
-    """Return True if a field is a text, number or list of texts, so that a query can have it."""
+    """Return True if a field can stand in a query: a text, a number or a list of texts."""
     if "anyOf" in schema:
         return any(each != NULL and _fits_in_query(each) for each in schema["anyOf"])
     if schema.get("type") == "array":
@@ -210,7 +210,7 @@ def _fits_in_query(schema: Schema) -> bool:
 
 
 def _error_responses(errors: Errors, *, body: bool) -> dict[str, Schema]:
-    """Return the responses for errors by status, without 413 for requests without a body."""
+    """Return OpenAPI's responses for errors, by status; without a request `body`, 413 is left out."""
     by_status: dict[str, list[type[MnemosynedError]]] = defaultdict(list)
     for error in sorted(errors, key=lambda each: each.code):
         by_status[str(STATUS_OF_KIND[error.kind].value)].append(error)
@@ -255,7 +255,7 @@ def _schema_reference(name: str) -> Schema:
 
 
 def _complete_schema(schema: Any) -> Any:  # noqa: ANN401 any part of a schema
-    """Return a copy of a schema in which arrays have `items`, and times may be in words."""
+    """Return a copy of a schema with `items` in each array, and words allowed for times."""
     if isinstance(schema, list):
         return [_complete_schema(each) for each in schema]
     if not isinstance(schema, dict):
@@ -269,7 +269,7 @@ def _complete_schema(schema: Any) -> Any:  # noqa: ANN401 any part of a schema
 
 
 def _allow_null(schema: Schema) -> None:
-    """Add to the schema of a request that its optional fields may be null."""
+    """Change a request's schema so that optional fields may be null."""
     for name in schema["properties"].keys() - schema.get("required", ()):
         field = schema["properties"][name]
         about = {

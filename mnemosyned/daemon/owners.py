@@ -100,7 +100,7 @@ class TryLimit:
         self._ends = 0.0
 
     def take(self, address: str) -> None:
-        """Count a refused code of a machine. Raises `LimitReached` if it or all have no more."""
+        """Count a wrong login code from an address. Raises `LimitReached` if too many came in this minute."""
         machine = _machine_of(address)
         with self._lock:
             now = self._now()
@@ -118,7 +118,7 @@ class TryLimit:
 
 
 def _machine_of(address: str) -> str:
-    """Return the part of an address that one machine has: of IPv6 the first 64 bits."""
+    """Return the part of an address that identifies a machine: for IPv6, the first 64 bits."""
     try:
         number = ip_address(address.partition("%")[0])
     except ValueError:
@@ -156,7 +156,7 @@ class OwnerRoutes:
         """Those for holders of a token, by path; administration asks for its scope."""
 
     def _log_in(self, request: HttpRequest) -> Response:
-        """Exchange a code for a token. Raises `RequestRefused` and `LimitReached`."""
+        """Exchange a login code for a token, and log a wrong code. Raises `RequestRefused`, `LimitReached`."""
         login = parse_call(Login, request)
         if self._audit:
             REQUESTER.set(Requester(via="code", address=request.address))
@@ -174,7 +174,7 @@ class OwnerRoutes:
         return _secret_response(enrolment)
 
     def _renew(self, request: HttpRequest) -> Response:
-        """Exchange the request's token for its successor. Raises `RequestRefused`."""
+        """Exchange the request's token for its successor. Raises `RequestRefused` and `LimitReached`."""
         self._find_holder(request)
         parse_call(Renew, request)
         secret = bearer_token(request.headers) or ""
@@ -191,15 +191,15 @@ class OwnerRoutes:
         return _secret_response(enrolment)
 
     def _longest(self) -> timedelta | None:
-        """Return the longest lifetime of a token by the settings; None without a limit."""
+        """Return the longest lifetime of tokens that the settings allow; None without a limit."""
         days = self._config().token_days_max
         return timedelta(days=days) if days else None
 
     def _administration_resource(self, verb: type[Request[Any]]) -> Resource:
-        """Return the handler of a verb of administration, for tokens of the scope `admin`."""
+        """Return the resource of an administration verb, which needs a token with the scope `admin`."""
 
         def answer(request: HttpRequest) -> Response:
-            """Carry out the verb, for which the database checks the token once more."""
+            """Carry out the verb, for which the database checks the token, too. Raises `ScopeMissing`."""
             holder = self._find_holder(request)
             require_scope(Scope.ADMIN, holder.scopes, verb.verb_name())
             call = parse_call(verb, request)
@@ -213,7 +213,7 @@ class OwnerRoutes:
 
 
 def _secret_response(result: object) -> Response:
-    """Return a response of JSON that nobody on the way may keep."""
+    """Return a response with JSON whose headers forbid caching."""
     return Response(HTTPStatus.OK, msgspec.json.encode(result), headers=SECRET_HEADERS)
 
 
@@ -244,10 +244,7 @@ class _CachedHolder(NamedTuple):
 
 
 class TokenCache:
-    """Cache of tokens' holders; the database is asked about each token at most once a second.
-
-    Keys are the SHA-256 digests of tokens.
-    """
+    """Cache of tokens' holders by SHA-256 digest; asks the database about a token at most once a second."""
 
     def __init__(
         self,
@@ -270,7 +267,7 @@ class TokenCache:
         self._unknown: OrderedDict[bytes, _CachedHolder] = OrderedDict()
 
     def holder(self, secret: str) -> TokenHolder | None:
-        """Return a token's holder, at most `KEPT_S` old, or None. Raises `StorageFailed`."""
+        """Return a token's holder, cached for `KEPT_S` seconds; None if unknown. Raises `StorageFailed`."""
         digest = hash_secret(secret)
         asked = self._now()
         with self._lock:
@@ -290,7 +287,7 @@ class TokenCache:
         return holder
 
     def last_owner(self, secret: str) -> int:
-        """Return the owner of a token as it was when last asked for; 0 if it is not known."""
+        """Return the owner of a token by the cache alone; 0 if not cached."""
         with self._lock:
             kept = self._known.get(hash_secret(secret))
         return kept.holder.owner if kept and kept.holder else 0
@@ -323,14 +320,14 @@ class ProxyNames:
             )
 
     def name_of(self, headers: Mapping[str, str]) -> str | None:
-        """Return the user whom the proxy names; None if it names none, or does not prove itself."""
+        """Return the user that the proxy names; None without a name, or if the proxy's secret is wrong."""
         given = headers.get(SECRET_HEADER, "").encode("utf-8", "surrogatepass")
         if self._secret and not hmac.compare_digest(given, self._secret):
             return None
         return headers.get(self._header)
 
     def holder(self, name: str, /) -> TokenHolder | None:
-        """Return an owner by name, with its own scopes; None if there is none."""
+        """Return the owner with this name, with an owner's scopes; None if there is none."""
         return self._owners.named_holder(name, "proxy", frozenset(OWN_SCOPES), None)
 
 
@@ -342,7 +339,7 @@ UNVERIFIED = "whose token or code this is cannot be looked up in the database no
 
 @contextmanager
 def _hiding_the_database() -> Iterator[None]:
-    """Raise a `StorageFailed` of the block without the server's address: it is not known who asks."""
+    """In a block, replace a `StorageFailed` by one without the server's address, for unverified senders."""
     try:
         yield
     except errors.StorageFailed as error:
@@ -439,14 +436,15 @@ class OwnerResources:
         return table
 
     def admits(self, headers: Mapping[str, str]) -> bool:
-        """Return whether a provider or a proxy may vouch for a request; it is verified later."""
+        """Return True if a request has an identity provider's token or a proxy's name, verified later."""
         cache, _ = self._login(headers)
         return cache not in (None, self._tokens)
 
     def guess_owner(self, request: HttpRequest) -> int:
-        """Return the owner of a token as last verified, or a negative number if unknown.
+        """Return the owner of a request's token by the cache alone, or a negative number if unknown.
 
-        The number is a hash of address and named owner: a request without a token uses up no owner's share.
+        The number is a hash of the address and the owner in the token, so that requests with unknown tokens
+        use up no owner's share.
         """
         if request.local:
             return LOCAL_OWNER
@@ -455,7 +453,7 @@ class OwnerResources:
         return owner or ~abs(hash((request.address, owner_of(given))))
 
     def _login(self, headers: Mapping[str, str]) -> tuple[TokenCache | None, str]:
-        """Return the cache to look up a request's sender in, and the token or name sent."""
+        """Return the cache that knows a request's sender, and the token or name sent; None and "" without."""
         given = protocol.bearer_token(headers)
         if given is None:
             name = self._proxy.name_of(headers) if self._proxy else None
@@ -464,14 +462,14 @@ class OwnerResources:
         return self._provided if is_provided else self._tokens, given
 
     def _find_holder(self, request: HttpRequest) -> TokenHolder:
-        """Return the memory of a request and its scopes. Raises `RequestRefused`, `NotFound`."""
+        """Return the holder for the memory that a request is about. Raises `RequestRefused`, `NotFound`."""
         chosen = _choose_memory(self._find_sender(request), request)
         if chosen is None:
             raise protocol.unknown_owner(protocol.named_owner(request.headers) or "")
         return chosen
 
     def _find_sender(self, request: HttpRequest) -> TokenHolder:
-        """Return the owner of a request's token, or of its login elsewhere. Raises `RequestRefused`."""
+        """Return the holder of a request's token, or of the name from a proxy. Raises `RequestRefused`."""
         cache, given = self._login(request.headers)
         with _hiding_the_database():
             holder = cache.holder(given) if cache else None
@@ -483,7 +481,7 @@ class OwnerResources:
     def _make_resources(
         self, memory: ServedMemory, holder: TokenHolder
     ) -> dict[str, Resource]:
-        """Return the handlers for an owner's memory, which they do not keep, by URL path."""
+        """Return the resources for an owner's memory, by URL path, as the holder's scopes allow."""
         scopes, bus = holder.scopes, memory.service.events
         audit = self._audit
         caller: Caller
@@ -526,11 +524,11 @@ class OwnerResources:
     ) -> Resource:
         """Return a resource that checks the scope `read` before each chunk of its stream.
 
-        When the token may no longer read, the stream ends with its error, written by `encode_end`.
+        When the token may no longer read, the last chunk is the error as `encode_end` writes it.
         """
 
         def check(request: HttpRequest) -> TokenHolder:
-            """Return the holder. Raises `ScopeMissing`, `NotFound`, `RequestRefused` if it may not read."""
+            """Return a request's holder. Raises `ScopeMissing`, `NotFound`, `RequestRefused` for no access."""
             holder = self._find_holder(request)
             resources.require_scope(
                 Scope.READ, holder.scopes, action, group=holder.group
@@ -540,7 +538,7 @@ class OwnerResources:
         def send_checked(
             request: HttpRequest, response: Response, counted: ExitStack
         ) -> Iterator[bytes]:
-            """Yield an empty chunk, then the stream's; hold them back while the database does not answer."""
+            """Yield an empty chunk, then the stream's chunks, each once the token could be checked."""
             waiting = b""
             with counted:
                 yield b""  # from here on, closing it ends the stream and its count
@@ -624,7 +622,7 @@ def resources_of_owners(owners: OwnerMemories, memory: OpenMemory) -> OwnerResou
 
 
 def _choose_memory(sender: TokenHolder, request: HttpRequest) -> TokenHolder | None:
-    """Return the holder for the memory that the header names, or the sender's; None if refused."""
+    """Return the holder for the memory named in the header, or the sender's own; None if not allowed."""
     name = protocol.named_owner(request.headers)
     return sender if name is None else sender.in_memory_of(name)
 
@@ -659,7 +657,7 @@ class MemberCaller(resources.ScopedCaller):
 
     @property
     def readable_groups(self) -> Groups:
-        """Functions that open the memories of groups that the token may read, by name of the group."""
+        """Functions that open the memories of groups that the token may read, by group name."""
         return {
             group.name: partial(self._open, group, is_noted=True)
             for group in self._groups
@@ -667,7 +665,7 @@ class MemberCaller(resources.ScopedCaller):
         }
 
     def call(self, request: Request[R], /) -> R:
-        """Carry out a request and return its result. Raises `ScopeMissing`, and its errors."""
+        """Carry out a request on the memory and its groups. Raises `ScopeMissing` and the request's errors."""
         verb: type[Request[Any]] = type(request)
         _log_about(self._holder.owner)  # a call before it may have been about a group
         if verb in (Recall, Context):
@@ -692,9 +690,9 @@ class MemberCaller(resources.ScopedCaller):
         return result
 
     def _call_by_id(self, request: Request[R]) -> R:
-        """Carry out a request in the first memory with its id: one's own, then each group's.
+        """Carry out a request in the first memory that has its id: the owner's own, then each group's.
 
-        Raises `ScopeMissing` if a group has it and the token may not, and `NotFound` without any.
+        Raises `NotFound` if none has it, and `ScopeMissing` if a group has it and only reading is allowed.
         """
         refused: errors.MnemosynedError
         try:
@@ -719,7 +717,7 @@ class MemberCaller(resources.ScopedCaller):
         raise refused
 
     def _open(self, group: SharedMemory, *, is_noted: bool = False) -> MemoryService:
-        """Return the service of a group's memory; `is_noted` has the audit log name the group."""
+        """Return the service of a group's memory; with `is_noted`, name the group in the audit log."""
         service = self._service_of(group.owner)
         if is_noted:
             sender = REQUESTER.get()
@@ -728,5 +726,5 @@ class MemberCaller(resources.ScopedCaller):
 
 
 def _log_about(owner: int) -> None:
-    """Have the audit log name the owner of the memory that this thread's request is about."""
+    """Set the owner that this thread's request is about in the audit log; drop noted groups."""
     REQUESTER.set(REQUESTER.get()._replace(about=owner, groups=()))

@@ -93,13 +93,16 @@ class SharedReaders:
         )
 
     def note(self, slot: int, *, has_readers: bool) -> None:
-        """Note whether the owners of a slot have readers in this process: these may come back for a while."""
+        """Note whether owners of a slot have readers in this process.
+
+        Without readers, the owners count as read for `KEPT_S` more seconds, as readers may come back.
+        """
         kept_ms = time.monotonic_ns() // 1_000_000 + int(KEPT_S * 1_000)
         until_ms = ALWAYS if has_readers else kept_ms
         self._table[self._process * SLOTS + slot] = until_ms
 
     def end(self, process: int) -> None:
-        """Note that a process has ended: its readers may come back for a while."""
+        """Note the end of a process: its owners count as having readers for at most `KEPT_S` more seconds."""
         until_ms = time.monotonic_ns() // 1_000_000 + int(KEPT_S * 1_000)
         first = process * SLOTS
         for place in range(first, first + SLOTS):
@@ -116,7 +119,7 @@ class Link:
         threading.Thread(target=self._send_queued, name="link", daemon=True).start()
 
     def send(self, message: Message) -> None:
-        """Queue a message; if too many wait, drop it and notify the other process."""
+        """Queue a message; if the queue is full, drop it, and send a notice of the loss later."""
         try:
             self._queue.put_nowait(message)
         except queue.Full:
@@ -129,7 +132,7 @@ class Link:
                 yield _MESSAGES.decode(self._connection.recv_bytes())
 
     def close(self) -> None:
-        """End the thread that sends; with a full queue, its next message fails if nobody reads."""
+        """Make the sending thread end after the queued messages, without waiting for it."""
         with suppress(queue.Full):
             self._queue.put_nowait(None)
 
@@ -171,14 +174,14 @@ class ProcessRelay:
         return self._readers.has_readers(owner)
 
     def count_readers(self, owner: int, change: int) -> None:
-        """Note one reader more or less; after the last, an owner counts as read for `KEPT_S`."""
+        """Add `change` to an owner's readers; after the last, it counts as read for `KEPT_S` seconds."""
         slot = owner % SLOTS
         with self._changing:
             self._counts[slot] += change
             self._readers.note(slot, has_readers=bool(self._counts[slot]))
 
     def send(self, owner: int, event: Event) -> None:
-        """Have the first process number an event of an owner and hand it to all processes."""
+        """Send an event of an owner to all processes; the first process numbers it."""
         message = (EVENT, owner, 0, msgspec.msgpack.encode(event))
         if self._to_first:
             self._to_first.send(message)
@@ -197,12 +200,12 @@ class ProcessRelay:
             self._deliver(numbered)
 
     def handle(self, message: Message) -> None:
-        """Hand an event, numbered by the first process, to the event's readers in this process."""
+        """Deliver a message of the first process to the readers in this process."""
         with self._changing:
             self._deliver(message)
 
     def _deliver(self, message: Message) -> None:
-        """Hand an event to its owner's bus; for the message `LOST`, drop all readers."""
+        """Hand an event to its owner's bus; for a message of the kind `LOST`, drop all readers."""
         kind, owner, number, encoded = message
         if kind == LOST:
             for bus in list(self._buses.values()):
@@ -215,7 +218,7 @@ class ProcessRelay:
             del self._read[other]
 
     def _find_bus(self, owner: int) -> EventBus:
-        """Return the bus of an owner; a new one if there is none."""
+        """Return the bus of an owner, made if missing."""
         bus = self._buses.get(owner)
         if bus is None:
             bus = EventBus(clock=SystemClock(), relay=self, owner=owner)
@@ -239,15 +242,15 @@ class FurtherProcess:
         self._collector: Collector = tuple
 
     def collect(self, own: Collector) -> Collector:
-        """Answer the first process with the samples of `own`; return `own`."""
+        """Set `own` as the source of samples for the first process, and return `own`."""
         self._collector = own
         return own
 
     def start(self, address: str) -> None:  # noqa: ARG002 as for the first process
-        """Report this process as ready, and answer the first process; end when the first process ends."""
+        """Report this process as ready; start a thread that answers the first process, and ends with it."""
 
         def answer() -> None:
-            """Handle the messages of the first process."""
+            """Answer questions and deliver events until the first process ends, then end this process."""
             for message in self._link.receive():
                 if message[0] == SAMPLES:
                     found = msgspec.msgpack.encode(list(self._collector()))
@@ -284,7 +287,7 @@ class FirstProcess:
         self._threads: list[threading.Thread] = []
 
     def start(self, address: str) -> None:
-        """Start the further processes, which listen on "host:port"; wait until they are ready."""
+        """Start the further processes on "host:port"; wait up to `READY_S` seconds until they are ready."""
         for number in range(1, self._count):
             thread = threading.Thread(
                 target=self._supervise, args=(number, address), name=f"process-{number}"
@@ -297,11 +300,11 @@ class FirstProcess:
             )
 
     def collect(self, own: Collector) -> Collector:
-        """Return a function for the samples of `own`, added up over all processes."""
+        """Return a function that yields the samples of `own`, summed over all processes."""
         return partial(self.sum_samples, own)
 
     def check(self, received: object) -> None:
-        """Pass on a SIGHUP, and kill processes that answered nothing for `SILENT_S`."""
+        """Pass on a SIGHUP if `received`, kill processes silent for `SILENT_S`, and ask for a sign of life."""
         if received:
             self.signal_all(signal.SIGHUP)
         with self._changed:
@@ -312,7 +315,7 @@ class FirstProcess:
             self._ask()
 
     def signal_all(self, number: signal.Signals) -> None:
-        """Send a signal to the further processes; after SIGTERM none is started again."""
+        """Send a signal to the further processes; after SIGTERM, ended ones are not started again."""
         if number is signal.SIGTERM:
             self._stopped.set()
         with self._changed:
@@ -320,7 +323,7 @@ class FirstProcess:
                 process.send_signal(number)
 
     def close(self, drain_s: float) -> None:
-        """Wait for the further processes to end, `drain_s` and `STOP_S` at most; kill the others."""
+        """Stop the further processes; kill those that run after `drain_s` plus `STOP_S` seconds."""
         self.signal_all(signal.SIGTERM)
         ends = time.monotonic() + drain_s + STOP_S
         for thread in self._threads:
@@ -359,7 +362,7 @@ class FirstProcess:
             yield from known.values()
 
     def _ask(self) -> int:
-        """Ask the further processes for their samples; return the number of the question."""
+        """Ask the further processes for their samples; return this question's number."""
         self._asked += 1
         for link in self.relay.links.values():
             link.send((SAMPLES, 0, self._asked, b""))

@@ -84,10 +84,11 @@ def _last_seen_id(request: HttpRequest) -> int | None:
 def _stream_events(
     bus: EventBus, subscription: Subscription, progress: Progresses
 ) -> Iterator[bytes]:
-    """Yield an empty chunk, then a client's events and the cycle's progress, until a last event.
+    """Yield an empty chunk, a comment, then a client's events and the cycle's progress.
 
-    Closing it after the first chunk ends the subscription. A comment comes first, and now and then; an
-    empty chunk comes every `POLL_S` seconds, so that both sides notice a broken connection.
+    Ends after a final event or `STREAM_S` seconds, and then ends the subscription, as does closing the
+    iterator. An empty chunk or a comment comes at least every `POLL_S` seconds, so that both sides notice a
+    broken connection.
     """
     last: Progress | None = None
     try:
@@ -128,9 +129,9 @@ def encode_server_event(event: Event) -> bytes:
 def require_scope(
     scope: Scope, scopes: Collection[Scope] | None, action: str, *, group: str = ""
 ) -> None:
-    """Raise `ScopeMissing` for the `action` unless `scopes`, None for all, contain `scope`.
+    """Raise `ScopeMissing` for `action` unless `scopes` contain `scope`; None allows every scope.
 
-    In the memory of a `group`, they are those that both the token and the membership allow.
+    `group` names the memory in the message, if it is a group's.
     """
     if scopes is None or scope in scopes:
         return
@@ -178,7 +179,7 @@ def exchange_resources(
     scopes: Collection[Scope] | None = None,
     group: str = "",
 ) -> dict[str, Resource]:
-    """Return the handlers of export and import; without `scopes` for the Unix socket alone."""
+    """Return the resources of export and import; without `scopes`, for the Unix socket alone."""
     local_only = scopes is None
 
     def export(request: HttpRequest) -> Response:
@@ -216,7 +217,7 @@ def hook_resources(
     """Return {URL path: resource} for the one path that agents' hooks call, with `hooks` as the handler."""
 
     def handle_hook(request: HttpRequest) -> Response:
-        """Answer the call of an agent's hook in JSON. Raises `MalformedJson`."""
+        """Handle a hook's call and return the answer as JSON. Raises `MalformedJson` and `ScopeMissing`."""
         require_scope(Scope.WRITE, scopes, "a hook", group=group)
         try:
             envelope = _decode(request.body)
@@ -242,9 +243,9 @@ MCP_PATH = "/mcp"
 def mcp_resource(
     caller: Caller, agents: AgentStore, *, scopes: Collection[Scope] | None = None
 ) -> Resource:
-    """Return the handler of the Model Context Protocol, whose tools call verbs by `caller`.
+    """Return the resource of the Model Context Protocol, whose tools call verbs by `caller`.
 
-    If `scopes`, a token's, lack `write`, agents' sessions are not saved; None allows everything.
+    `scopes` are a token's; None allows everything. Without the scope `write`, agents' sessions are not saved.
     """
 
     @cache
@@ -280,15 +281,16 @@ def audit_resources(
     paths: Mapping[str, str] = LOGGED_PATHS,
     owner: int = 0,
 ) -> dict[str, Resource]:
-    """Return resources that log each request to `paths`, under the verb given there.
+    """Return the resources, with those at `paths` writing a line to the audit log for each request.
 
-    All requests are of `owner` over the Unix socket, or if it is 0 of the `REQUESTER`.
+    `paths` give the verb to log by path. The sender is `owner` over the Unix socket, or the `REQUESTER` if
+    `owner` is 0.
     """
     # Loaded here: most daemons keep no log.
     from mnemosyned.service.audit import REQUESTER, Requester  # noqa: PLC0415
 
     def note(path: str, request: HttpRequest) -> Response:
-        """Answer a request and note it; a stream begins after its line is written."""
+        """Answer a request and write its audit line; a stream begins only after that."""
         if owner:
             REQUESTER.set(Requester(owner, via="socket"))
         audit.check()
@@ -333,7 +335,10 @@ def _verb_resource(caller: Caller, verb: type[Request[Any]]) -> Resource:
 
 
 def parse_call(verb: type[V], request: HttpRequest) -> V:
-    """Return the call of a verb in JSON (POST) or the query (GET). Raises the parsers' errors."""
+    """Return the request for a verb, read from a JSON body (POST) or the query (GET).
+
+    Raises the parsers' errors, and `InvalidRequest` for fields in the wrong place.
+    """
     if request.method == "POST":
         if request.query:  # a `?dry_run=true` beside a body would be ignored
             raise errors.InvalidRequest(

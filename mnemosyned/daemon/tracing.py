@@ -42,7 +42,7 @@ class SpanSender:
         self._logged = -LOGGED_EVERY_S
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Send spans; return whether the collector took them."""
+        """Send spans; return success or failure, and log a failure at most once in `LOGGED_EVERY_S` seconds."""
         result = self._exporter.export(spans)
         now = time.monotonic()
         is_sent = result is SpanExportResult.SUCCESS
@@ -60,7 +60,7 @@ class SpanSender:
 def trace_requests(endpoint: str) -> Iterator[Trace]:
     """Send spans to a collector's URL in a block; yield the function that records a request.
 
-    Its parent is that of the header `traceparent`. Spans that the queue has no room for are dropped.
+    A request's header `traceparent` names the parent span. Spans beyond the queue are dropped.
     """
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # see `SpanSender`
     resource = {"service.name": "mnemosyned", "service.version": __version__}

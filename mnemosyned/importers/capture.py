@@ -122,7 +122,7 @@ class DueQueue:
             return ""
 
     def _find_first_due(self, default: float) -> float:
-        """Return the earliest due time by `time.monotonic`, or `default`; drop replaced ones."""
+        """Return the earliest due time by `time.monotonic`, or `default`; remove replaced due times."""
         while self._heap:
             due, name = self._heap[0]
             if name in self._waits and self._waits[name][0] == due:
@@ -173,10 +173,7 @@ class Capture:
         self._thread: threading.Thread | None = None
 
     def start(self, warm_up: Callable[[], object]) -> None:
-        """Start the thread, and queue sessions whose transcript changed.
-
-        It calls `warm_up` now, after each `wake`, and between sessions.
-        """
+        """Start the thread, which calls `warm_up` before each reading; queue sessions that changed."""
         self._thread = threading.Thread(
             target=self._run_thread, args=[warm_up], name="capture", daemon=True
         )
@@ -197,10 +194,10 @@ class Capture:
             self._thread.join(5.0)
 
     def read_session(self, session: AgentSession) -> int:
-        """Store the messages in the next `CALL_BYTES` of a transcript, and return their number.
+        """Store the messages in the next `CALL_BYTES` of a transcript; return the number of new memories.
 
-        The thread reads the rest, or all if another capture runs. Raises `TranscriptRefused` and
-        storage errors.
+        Queues the session for the rest of the transcript. If another capture runs for `CALL_WAIT_S`, only
+        queues and returns 0. Raises `TranscriptRefused` and storage errors.
         """
         if not self._capturing.acquire(timeout=CALL_WAIT_S):
             self._due.put(session.session)
@@ -215,10 +212,10 @@ class Capture:
     def store_part(
         self, session: AgentSession, part: TranscriptPart
     ) -> tuple[int, int]:
-        """Store the messages of a part that was read on another machine; return their number.
+        """Store the messages of a transcript part read on another machine.
 
-        The second value is the byte at which the next part begins: 0 for another file than before.
-        Raises storage errors.
+        Returns the number of new memories, and the byte at which the next part begins: 0 if the transcript is
+        another file than before. Raises storage errors.
         """
         if part.position is None:
             is_same = session.file == part.file and session.position <= part.size
@@ -238,7 +235,7 @@ class Capture:
         return True
 
     def queue_grown_sessions(self, session: AgentSession) -> None:
-        """Queue recent sessions but the given one whose transcripts have changed in size."""
+        """Queue other recent sessions than the given one whose transcripts have changed in size."""
         for other in self._agents.recent(CATCH_UP, with_transcript=True):
             if _has_grown(other) and other.session != session.session:
                 self._due.put(other.session)
@@ -251,10 +248,10 @@ class Capture:
         conversation: str = "",
         by_hook: bool = True,
     ) -> int:
-        """Store a session's messages that are new to the memory, and return their number.
+        """Store the messages that the memory lacks, and return the number of new memories.
 
-        Ids are made of `conversation`, else of the session's own. `by_hook` obeys `hooks.capture`; else
-        requests run in the background. Raises storage errors.
+        `conversation`, or else the session's own, is part of the ids. With `by_hook`, nothing is stored if
+        the setting `hooks.capture` is off; without, requests run in the background. Raises storage errors.
         """
         stored = 0
         if by_hook and not self._settings.config.hooks.capture:
@@ -330,7 +327,7 @@ class Capture:
     def _capture_share(self, session: AgentSession, bytes_max: int) -> tuple[int, bool]:
         """Store about `bytes_max` new bytes of a transcript, and save the new position.
 
-        Return the number of messages, and whether the end was reached. Raises `TranscriptRefused`.
+        Returns the number of new memories, and True if the end was reached. Raises `TranscriptRefused`.
         """
         session = self._agents.session(session.session) or session
         reading = transcripts.read_transcript(
@@ -349,7 +346,7 @@ class Capture:
 
 
 def _has_grown(session: AgentSession) -> bool:
-    """Return True if a transcript of this machine has another size than when last read."""
+    """Return True if the size of a session's local transcript differs from the position read so far."""
     path = session.transcript
     return bool(path) and transcripts.size_of(path) != session.position
 

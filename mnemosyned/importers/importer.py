@@ -151,10 +151,7 @@ class ImportFormat(ABC):
         """Return True if this format can read a source, or a folder as a whole, by its content."""
 
     def read(self, source: ImportSource, position: str) -> Records:
-        """Yield the source's records after the position of the last one, by conversation.
-
-        Raises `OSError` if the source cannot be read; any other fault is yielded as a `BadRecord`.
-        """
+        """Yield a source's records after a position, and a bad record for any fault. Raises `OSError`."""
         try:
             yield from self.read_records(source, position)
         except SourceRefused as refused:
@@ -162,7 +159,7 @@ class ImportFormat(ABC):
 
     @abstractmethod
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the source's records after the position that a record carried; empty for all.
+        """Yield the source's records after `position`, that of the last record read; empty for all.
 
         Raises `OSError`, and `SourceRefused` if the rest of the source cannot be read.
         """
@@ -212,8 +209,8 @@ def parse_record(
 ) -> Iterator[ImportItem | BadRecord]:
     """Yield the memory that `parse` returns, if any, or its error as a `BadRecord`.
 
-    `position` is where an import goes on after the record, `size` the bytes read for it (None:
-    the length of its text). Unless `exact`, the fields are made acceptable to the daemon.
+    An import resumes at `position` after this record; `size` is the number of bytes read, None for the length
+    of the text. Unless `exact`, the fields are made acceptable to the daemon.
     """
     try:
         memory = parse()
@@ -232,7 +229,7 @@ def parse_record(
 
 
 def first_past(values: Iterable[object]) -> datetime | None:
-    """Return the first time among values, as `moment_from` reads these, that is not in the future."""
+    """Return the first time among the values, read by `moment_from`, that is not in the future, or None."""
     now = datetime.now(UTC)
     moments = filter(None, map(moment_from, values))
     return next((moment for moment in moments if moment <= now), None)

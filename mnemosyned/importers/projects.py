@@ -81,7 +81,7 @@ def _find_git_directory(root: str) -> str | None:
 
 
 def _identify_repository(root: str, git: str) -> Project:
-    """Return the project of a repository, the same in all its worktrees."""
+    """Return the project of a git repository, with the same key in all its worktrees."""
     shared = _read_text(os.path.join(git, "commondir")).strip()
     common = os.path.realpath(os.path.join(git, shared or "."))
     is_plain = os.path.basename(common) == ".git"

@@ -45,7 +45,7 @@ class OccurrenceCounter:
         self._seen: Counter[bytes] = Counter()
 
     def count(self, text: str) -> int:
-        """Count a text and return how often it occurred; new ones beyond the limit give 1."""
+        """Count a text, and return how often it was counted; always 1 for new texts beyond `DIFFERENT_MAX`."""
         key = hashlib.sha256(text.encode("utf-8", "replace")).digest()[:8]
         if key not in self._seen and len(self._seen) >= DIFFERENT_MAX:
             return 1
@@ -100,10 +100,10 @@ def members_of(path: Path, names: re.Pattern[str]) -> list[zipfile.ZipInfo]:
 def open_documents(
     source: ImportSource, names: Iterable[re.Pattern[str]]
 ) -> Iterator[Iterator[tuple[str, BinaryIO]]]:
-    """Yield the documents of a source in a block, as streams of UTF-8.
+    """Yield an iterator over names and UTF-8 streams of a source's documents, in a block.
 
-    In a ZIP archive these are the members that match the patterns, with their names; another source
-    is one without a name. Raises `OSError`, and `SourceRefused` for a bad archive.
+    The documents of a ZIP archive are the members whose names match the patterns; another source is a single
+    document without a name. Raises `OSError`, and `SourceRefused` for a bad archive.
     """
     if not source.head.startswith(ZIP_SIGNATURE):
         with open_text(source) as text:
@@ -170,7 +170,7 @@ class TextLine:
 
 
 def as_utf8(stream: BinaryIO) -> BinaryIO:
-    """Return a stream as UTF-8 without a byte order mark; a stream in UTF-16 is copied."""
+    """Return a stream without a byte order mark; a stream in UTF-16 is copied to a new one in UTF-8."""
     mark = stream.read(3)
     for signature, encoding in _WIDE.items():
         if mark.startswith(signature):
@@ -188,13 +188,13 @@ def as_utf8(stream: BinaryIO) -> BinaryIO:
 
 @contextmanager
 def open_text(source: ImportSource) -> Iterator[BinaryIO]:
-    """Return a context manager that opens a source as a stream of UTF-8. Raises `OSError`."""
+    """Open a source as a stream of UTF-8 in a block. Raises `OSError`."""
     with source.path.open("rb", CHUNK_BYTES) as opened, as_utf8(opened) as text:
         yield text
 
 
 def head_as_utf8(head: bytes) -> bytes:
-    """Return a file's first bytes in UTF-8 without its mark."""
+    """Return a file's first bytes, converted to UTF-8, without a byte order mark."""
     with as_utf8(io.BytesIO(head)) as text:
         return text.read()
 
@@ -269,7 +269,7 @@ class JsonReader:
         """Bytes read since the last element."""
 
     def elements(self) -> Iterator[JsonElement]:
-        """Yield the elements of a list, or an object's values, those of a list one at a time.
+        """Yield the elements of a list; or an object's values, each element of a list in it on its own.
 
         Raises `SourceRefused` at the first text that is not JSON.
         """
@@ -297,18 +297,18 @@ class JsonReader:
                 yield self._read_element(key, 0)
 
     def _read_list(self, key: str) -> Iterator[JsonElement]:
-        """Yield the elements of the list at the present position, with its key."""
+        """Yield the elements of the list at the present position, each with the key of the list."""
         for index, _ in enumerate(self._step_through("]")):
             yield self._read_element(key, index)
 
     def _read_element(self, key: str, index: int) -> JsonElement:
-        """Read the next value as an element, with the bytes read since the element before."""
+        """Read the next value as an element, whose size is the number of bytes read since the last element."""
         value = self._read_value()
         size, self._uncounted = self._uncounted, 0
         return JsonElement(key, index, value, size)
 
     def _step_through(self, closing: str) -> Iterator[None]:
-        """Yield at each member up to the bracket `closing`. Raises `SourceRefused`."""
+        """Yield before each member of the present list or object, up to `closing`. Raises `SourceRefused`."""
         self._place += 1
         mark = closing if self._peek_char() == closing else ","
         while mark == ",":
@@ -348,7 +348,7 @@ class JsonReader:
             self._read_more(max(JSON_CHUNK_BYTES, waiting))
 
     def _scan_value(self) -> tuple[Any, int] | None:
-        """Return the value here and its end; None for more text. Raises `SourceRefused`."""
+        """Return the present value and its end; None if more must be read first. Raises `SourceRefused`."""
         try:
             value, end = _scan(self._text, self._place)
         except json.JSONDecodeError as error:
@@ -392,7 +392,7 @@ class JsonOutline:
 @clear_on_forget
 @lru_cache(maxsize=4)
 def outline_document(head: bytes) -> JsonOutline | None:
-    """Return whether a document is a list, and the keys of its first object; None for others."""
+    """Return the outline of a JSON document from its first bytes, or None for other files."""
     text = head_as_utf8(head).lstrip()
     is_list = text.startswith(b"[")
     inner = text[1:].lstrip() if is_list else text
@@ -569,7 +569,7 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _needs_rollback(path: Path, journal: Path) -> bool:
-    """Return whether an interrupted write left a journal; a running one needs no help."""
+    """Return True if an interrupted write left a journal behind; False for a write that still runs."""
     if not journal.exists():
         return False
     try:

@@ -66,7 +66,7 @@ class FormatEntry:
     """Where programs keep it, as patterns of paths; a relative one is below the working directory."""
 
     def load(self) -> ImportFormat:
-        """Import the format's module and return a new instance; a class of several gets the name."""
+        """Import the format's module and return a new instance; a class of several formats gets the name."""
         module, _, attribute = self.target.partition(":")
         loaded = import_module(f"mnemosyned.importers.formats.{module}")
         made = getattr(loaded, attribute)
@@ -88,7 +88,7 @@ def format_names() -> str:
 
 
 def find_sources() -> dict[str, str]:
-    """Return the places on this machine where other programs keep memories, with descriptions."""
+    """Return the descriptions of memories of other programs on this machine, by path or pattern."""
     found = {}
     for entry in FORMATS:
         for place in entry.places:
@@ -306,7 +306,10 @@ class ImportJournal:
         return cls(folder / f"{name}.jsonl")
 
     def entry(self, source: ImportSource) -> ImportEntry | None:
-        """Return a source's entry, not done if it has grown; None if it was replaced or cut."""
+        """Return a source's saved entry, with `done` False if the source has grown since.
+
+        None without an entry, or if the file was replaced or became shorter.
+        """
         entry = self._entries.get(str(source.text_path.absolute()))
         if entry is None:
             return None
@@ -403,7 +406,7 @@ class ImportReport:
             self.problems.append(f"{problem.place}: {problem.reason}")
 
     def add_stored(self, answer: RememberedMany) -> None:
-        """Count the memories of a batch as stored, known or forgotten, by the daemon's answer."""
+        """Count the memories in the daemon's answer for a batch as stored, known or forgotten."""
         stored = sum(memory.stored for memory in answer)
         forgotten = sum(memory.forgotten for memory in answer)
         self.stored += stored
@@ -551,7 +554,7 @@ class PartImport:
             self._journal.write(source, position, self._bytes, done=True)
 
     def _read_records(self, position: str) -> Iterator[ImportRecord]:
-        """Yield the source's records after a position; an `OSError` ends them as a bad record."""
+        """Yield the source's records after a position; after an `OSError`, a bad record as the last one."""
         source = self._part.source
         try:
             yield from self._part.format.read(source, position)
@@ -559,7 +562,7 @@ class PartImport:
             yield BadRecord(source.name, f"cannot be read: {error.strerror or error}")
 
     def _add_record(self, record: ImportRecord) -> None:
-        """Add a record to the batch, which is sent first if it has no room; count a bad record."""
+        """Add a record to the batch, after sending a batch that has no room for it; count a bad record."""
         run = self._run
         if isinstance(record, BadRecord):
             run.report.add_problem(record)
@@ -582,7 +585,7 @@ class PartImport:
         run.progress(record.size, run.report)
 
     def _send_batch(self) -> None:
-        """Send the waiting records, edit or report those refused, and save the position reached."""
+        """Send the batch, edit or report refused records, and save the position reached."""
         batch, self._batch, self._count, self._size = self._batch, [], 0, 0
         while batch:
             try:
@@ -601,7 +604,7 @@ class PartImport:
             return
 
     def _send_records(self, batch: Batch) -> None:
-        """Send memories, or else lines of an export, and count them. Raises the daemon's error."""
+        """Send memories or an export's lines, and count the results. Raises the daemon's error."""
         run = self._run
         if groups := [each for each in batch if isinstance(each, ExportGroup)]:
             lines = b"".join(group.data for group in groups)
@@ -621,7 +624,7 @@ class PartImport:
             run.report.add_stored(answer)
 
     def _edit_memory(self, item: ImportItem) -> None:
-        """Give the memory of a changed record its present text, or report the refusal."""
+        """Change the stored memory of a changed record to its present text, or report the refusal."""
         memory = item.memory
         try:
             self._run.caller.call(EditMemory(str(memory.id), text=memory.content))

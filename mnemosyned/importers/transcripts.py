@@ -42,7 +42,8 @@ class TranscriptMessage:
 def memory_ids(message: TranscriptMessage, conversation: str) -> tuple[str, ...]:
     """Return the ids under which a message may be in memory; the first is used to store it.
 
-    The last is made of conversation, role and words, for messages without an id of their own.
+    The last id is a hash of conversation, role and words; without an own id of the message, it is the only
+    one.
     """
     words = " ".join(message.text.split())
     by_words = importer.stable_id(
@@ -85,7 +86,10 @@ NOTHING = ParsedLine()
 
 
 def head_of(line: TranscriptLine) -> tuple[str, bool]:
-    """Return the conversation, or its original, of a first line, and whether it is a subagent's."""
+    """Return the conversation id in a transcript's first line, and True if it is a subagent's transcript.
+
+    For a copied conversation, the id is the original's; empty if the line has none.
+    """
     payload = line.get("payload")
     if line.get("type") == "session_meta" and isinstance(payload, Mapping):
         source = payload.get("source")
@@ -99,7 +103,7 @@ def head_of(line: TranscriptLine) -> tuple[str, bool]:
 
 
 def parse_line(line: TranscriptLine) -> ParsedLine:
-    """Return the messages and tool calls in a line of a transcript, by the keys of each tool."""
+    """Return the messages and tool calls in a line of any known tool's transcript."""
     kind, message, time = line.get("type"), line.get("message"), line.get("timestamp")
     if isinstance(line.get("payload"), Mapping):
         return _parse_codex(line)
@@ -126,7 +130,7 @@ def parse_line(line: TranscriptLine) -> ParsedLine:
 
 
 def _parse_codex(line: TranscriptLine) -> ParsedLine:
-    """Return the message or tool call in a line of Codex, marking the second of two copies."""
+    """Return the message or tool call in a line of Codex; its second copy of a message has `is_copy` set."""
     payload, kind, time = line["payload"], line.get("type"), line.get("timestamp")
     inner = payload.get("type")
     if kind == "event_msg":
@@ -192,9 +196,9 @@ def parse_said(
     is_copied: bool = False,
     calls_tool: bool = False,
 ) -> ParsedLine:
-    """Return a line's message, none for a blank text or unknown speaker `kind`, and tool calls.
+    """Return a parsed line: its message, none for blank text or unknown speaker `kind`, and any tool call.
 
-    Tool calls are parts of the content, or named by `calls_tool`.
+    A tool call is a part of the content, or given by `calls_tool`.
     """
     text = text_of(content)
     calls_tool = calls_tool or _calls_tool(content)
@@ -281,7 +285,7 @@ def _recognize_client(line: TranscriptLine) -> str:
 def _find_conversation_id(
     client: str, path: str, lines: Sequence[TranscriptLine]
 ) -> str:
-    """Return the id that the tool's hooks give, by the lines or the file's name."""
+    """Return the conversation id that the tool's hooks also send, from the lines or the file's name."""
     name = PurePath(path).name.partition(".")[0]
     if client == "codex":
         begun = [line for line in lines if line.get("type") == "session_meta"]
@@ -406,7 +410,7 @@ class TranscriptReading:
 
 
 def is_plausible(path: str) -> bool:
-    """Return True if a path has the folder and name of a tool's transcript, unread."""
+    """Return True if a path, by folder and name alone, may be a tool's transcript."""
     if not path.startswith("/") or "\0" in path or "/../" in path:
         return False
     folder, _, name = path.rpartition("/")
@@ -481,7 +485,7 @@ def _open_transcript(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]
 
 
 def _read_document(stream: BinaryIO, size: int, position: int) -> TranscriptReading:
-    """Return the messages of one JSON object; none if unchanged, too large or incomplete."""
+    """Return the messages of a transcript that is one JSON object; none if unchanged, incomplete, too large."""
     if size in (0, position) or size > DOCUMENT_BYTES_MAX:
         return TranscriptReading(position=position)
     stream.seek(0)
@@ -531,7 +535,7 @@ def _read_lines(
 def _collect_messages(
     parsed_lines: Sequence[ParsedLine],
 ) -> tuple[TranscriptMessage, ...]:
-    """Return the messages in order, marked before tool calls, without copies of originals."""
+    """Return the messages in order, without second copies; set `before_tool` before a tool call."""
     has_events = any(each.messages and not each.is_copy for each in parsed_lines)
     messages: list[TranscriptMessage] = []
     for each in parsed_lines:
@@ -545,7 +549,7 @@ def _collect_messages(
 def clean_messages(
     messages: Sequence[TranscriptMessage],
 ) -> Iterator[TranscriptMessage]:
-    """Yield cleaned messages, the last of an id, without empty ones and announcements of calls."""
+    """Yield cleaned messages, of each id the last, without empty ones and announcements of tool calls."""
     latest: dict[str | int, TranscriptMessage] = {}
     for position, message in enumerate(messages):
         latest[message.unique_id or position] = message

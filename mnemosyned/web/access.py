@@ -65,10 +65,7 @@ class WebAccess:
         """Browsers that are let in, the newest last."""
 
     def new_address(self) -> str:
-        """Return an address with a key that lets one browser in, once, within `KEY_S` seconds.
-
-        Earlier addresses let nobody in any more.
-        """
+        """Return an address with a new key, valid once within `KEY_S` seconds; older keys become invalid."""
         with self._lock:
             self._key = secrets.token_urlsafe(SECRET_BYTES)
             self._key_until = self._now() + KEY_S
@@ -81,7 +78,7 @@ class WebAccess:
 
     @contextmanager
     def note_use(self) -> Iterator[None]:
-        """Return a context manager around a request of a person."""
+        """Count the block as a running request of a person, for `unused_s`."""
         with self._lock:
             self._running += 1
         try:
@@ -92,7 +89,7 @@ class WebAccess:
                 self._used_at = self._now()
 
     def redeem_key(self, given: str) -> WebSession:
-        """Return a new session for a key, used up then. Raises `Unauthorized` for a wrong one."""
+        """Return a new session for a key, which works only once. Raises `Unauthorized` for a wrong key."""
         with self._lock:
             is_right = bool(self._key) and _are_equal(self._key, given)
             if not is_right or self._now() > self._key_until:
@@ -108,7 +105,7 @@ class WebAccess:
             return session
 
     def find_session(self, headers: Mapping[str, str]) -> WebSession | None:
-        """Return the session of a request's cookie, or None; `headers` are by lower-case name."""
+        """Return the session whose cookie a request's headers contain, or None."""
         for cookie in headers.get("cookie", "").split(";"):
             given = cookie.strip().removeprefix(f"{self.cookie_name}=")
             for session in self.sessions:
@@ -117,9 +114,9 @@ class WebAccess:
         return None
 
     def check_origin(self, request: HttpRequest) -> None:
-        """Raise `ForeignOrigin` for a request that another page caused, or a change without proof.
+        """Raise `ForeignOrigin` for a request from another page, or for a POST without proof of its origin.
 
-        Another port of this machine is another page, although a browser sends the cookie there.
+        A page on another port of this machine is another page, although a browser sends it the same cookie.
         """
         site = request.headers.get("sec-fetch-site")
         origin = request.headers.get("origin")
@@ -150,11 +147,10 @@ _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
 def refused_tcp_user(connection: socket.socket) -> int | None:
-    """Return the user id of a TCP client on this machine if it is refused, or None if allowed.
+    """Return the user id of a local TCP client if it is neither this user nor root; None if allowed.
 
-    This user and root are allowed: any other could see the one-time address among the arguments of
-    the browser, and be faster. A client that is not in the kernel's table is refused as
-    `UNKNOWN_USER`. If the table cannot be read, all are allowed.
+    Other users could see the one-time address in the browser's arguments, and be faster. A client missing
+    from the kernel's table is refused as `UNKNOWN_USER`. If the table cannot be read, all are allowed.
     """
     try:
         client, own = connection.getpeername(), connection.getsockname()

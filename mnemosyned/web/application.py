@@ -63,7 +63,7 @@ def render(template: str, **values: Any) -> bytes:  # noqa: ANN401 what a templa
 
 @cache
 def _environment() -> Environment:
-    """Return the environment of all templates, made at its first use."""
+    """Return the environment of all templates, cached."""
     environment = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
@@ -95,7 +95,7 @@ def _environment() -> Environment:
 
 
 def _show_invisible(value: object) -> object:
-    """Return a value with the invisible characters of a text, which could hide words, escaped."""
+    """Return a value; in a text, invisible characters, which could hide words, are escaped."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return escape_invisible(value)
     return value
@@ -107,7 +107,7 @@ def mark_words(text: str, matching: Sequence[str]) -> Markup:
 
 
 def mark_changes(before: str, after: str) -> tuple[Markup, Markup]:
-    """Return two texts as HTML, the first with `del`, the second with `ins`, where they differ."""
+    """Return two texts as HTML, deleted words marked by `del` in the first, inserted by `ins` in the second."""
     old, new = _WORD.findall(before), _WORD.findall(after)
     first = sum(takewhile(bool, map(eq, old, new)))
     ends = map(eq, reversed(old[first:]), reversed(new[first:]))
@@ -152,7 +152,7 @@ def _time_element(moment: datetime | None) -> Markup:
 
 
 def link(path: str, **fields: object) -> str:
-    """Return the address of a page with these fields; those without a value are left out."""
+    """Return the address of a page with these fields; empty fields are left out."""
     given = {name: value for name, value in fields.items() if value}
     return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
@@ -221,7 +221,7 @@ class Visit:
         return self.fields[name]
 
     def show(self, template: str, **values: Any) -> Response:  # noqa: ANN401 what it shows
-        """Return a page, by the name of its template and the values to show."""
+        """Return the response with a page, made from a template and values."""
         return Response(HTTPStatus.OK, render(template, visit=self, **values), HTML)
 
 
@@ -230,7 +230,7 @@ PageHandler = Callable[[Visit], Response]
 
 
 def redirect_to(path: str, **fields: object) -> Response:
-    """Return the response that leads a browser to another page, with these fields in the address."""
+    """Return the response that redirects a browser to a page, with these fields in the address."""
     headers = (("Location", link(path, **fields)),)
     return Response(HTTPStatus.SEE_OTHER, content_type="", headers=headers)
 
@@ -238,10 +238,10 @@ def redirect_to(path: str, **fields: object) -> Response:
 def make_change(
     verb: type[Request[Any]], names: Sequence[str], path: str, kept: Sequence[str]
 ) -> PageHandler:
-    """Return the handler of a form that runs a verb, and leads to `path` with fields `kept`."""
+    """Return the handler of a form that runs a verb, and redirects to `path` with the fields `kept`."""
 
     def change(visit: Visit) -> Response:
-        """Run the verb, and return the response that leads on."""
+        """Run the verb, and return the redirect."""
         given = {name: visit.fields[name] for name in names if name in visit.fields}
         visit.call(parse_text(verb, given))
         return redirect_to(path, **visit.pick(kept))
@@ -311,14 +311,14 @@ class WebApplication:
         return dataclasses.replace(response, stream=self._note_use_of(response.stream))
 
     def _note_use_of(self, stream: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield what a stream yields, as a request of a person that runs until its end."""
+        """Yield a stream's chunks, counting as a running request of a person until the end."""
         with self.access.note_use():
             yield from stream
 
     def _let_in(self, request: HttpRequest, session: WebSession | None) -> Response:
-        """Return the response that gives a browser with a one-time key a session.
+        """Return a redirect that sets a new session's cookie, in exchange for the one-time key in the address.
 
-        Raises `Unauthorized` for a key that is not valid.
+        A browser with a session is only redirected. Raises `Unauthorized` for a key that is not valid.
         """
         if session:
             return redirect_to("/")

@@ -49,7 +49,7 @@ LEARNING_ROWS = "30"
 
 
 def show_learnings(visit: Visit) -> Response:
-    """Show what was learned, the newest first, with the form to add to it."""
+    """Show the page of learnings, newest first, with a form to add one."""
     chosen = visit.pick(("query", "source", "kind", "superseded"))
     page = visit.ask(
         conversation.Learnings, chosen | visit.pick(["after"]), limit=LEARNING_ROWS
@@ -59,13 +59,13 @@ def show_learnings(visit: Visit) -> Response:
 
 
 def learn(visit: Visit) -> Response:
-    """Store a learning, and lead to its page with the replaced learnings."""
+    """Store a learning, and redirect to its page, which also shows the replaced learnings."""
     learned = visit.ask(conversation.Learn, ("content", "kind", "source"))
     return redirect_to("/memory", id=learned.learning.id)
 
 
 def read_learning(visit: Visit) -> dict[str, Any]:
-    """Return a learning, the replaced learnings, and a mark of their words. Raises `NotFound`."""
+    """Return a learning, those it replaced, and a hash of their texts as `mark`. Raises `NotFound`."""
     id = visit.field("id")
     page = visit.call(conversation.Learnings(id=id))
     for learning in page:
@@ -83,7 +83,7 @@ def read_learning(visit: Visit) -> dict[str, Any]:
 
 
 def show_learning(visit: Visit) -> Response:
-    """Show a learning with the memory it was said in, and the form to reword it; or its removal."""
+    """Show a learning with its memory and a form to reword it, or the page to remove it."""
     shown = read_learning(visit)
     if visit.request.path == "/unlearn":
         return visit.show("unlearn.html", **shown)
@@ -95,7 +95,7 @@ def show_learning(visit: Visit) -> Response:
 
 
 def change_learning(visit: Visit) -> Response:
-    """Reword or remove a learning, unless it changed since the page of the form was shown."""
+    """Reword or remove a learning, unless it changed since the form was shown."""
     shown = read_learning(visit)
     if shown["mark"] != visit.field("mark"):
         raise BatchChanged("it has changed: go back, and reload the page")
@@ -107,7 +107,7 @@ def change_learning(visit: Visit) -> Response:
 
 
 def show_ended(visit: Visit) -> Response:
-    """Show what newer statements ended: all in force, of one memory, or those that were undone."""
+    """Show what newer statements ended: all that is in force, that of one memory, or what was undone."""
     chosen = visit.pick(("id", "undone"))
     asked = {"undone": "all" if "id" in chosen else "false", **chosen}
     if asked["undone"] == "all":
@@ -139,9 +139,10 @@ _NO_NAMES = frozenset(f"{day}s" for day in WEEKDAYS).union(
 def count_names(
     texts: Iterable[tuple[datetime, str, str]],
 ) -> list[tuple[str, int, datetime]]:
-    """Return names in texts with their number and newest time, the most named first.
+    """Return the names in texts, each with its number of texts and newest time, most frequent first.
 
-    Each text comes with its time and its speaker. Beyond `FEW_NAMES`, those in one text are left out.
+    Each text comes with its time and its speaker. If more than `FEW_NAMES` are found, names in a single text
+    are left out.
     """
     moments: dict[str, list[datetime]] = {}
     for moment, speaker, text in texts:
@@ -163,7 +164,7 @@ def count_names(
 
 
 def count_by_period(days: Iterable[date]) -> tuple[str, list[DayTotals]]:
-    """Return a unit, as short as 60 bars allow, and how many days are in each such period."""
+    """Return a unit (day, week, month), and the number of given days in each such period, at most 60."""
     ordered = sorted(days)
     span = (ordered[-1] - ordered[0]).days
     unit, length = next(
@@ -172,7 +173,7 @@ def count_by_period(days: Iterable[date]) -> tuple[str, list[DayTotals]]:
     )
 
     def begin_of(day: date) -> date:
-        """Return the first day of the period of a day."""
+        """Return the first day of the period that contains a day."""
         if unit == "month":
             return day.replace(day=1)
         return day - timedelta(days=day.weekday()) if unit == "week" else day
@@ -189,7 +190,7 @@ def count_by_period(days: Iterable[date]) -> tuple[str, list[DayTotals]]:
 
 
 def show_subjects(visit: Visit) -> Response:
-    """Show projects, and the names and sources in the newest memories and summaries."""
+    """Show the page of subjects: projects, and names and sources in the newest memories and summaries."""
     newest = visit.call(ListMemories(limit=NEWEST)).memories
     months = visit.call(ListMemories(level="month", limit=MONTHS)).episodes
     days = visit.call(ListMemories(level="day", limit=DAYS)).episodes
@@ -261,7 +262,7 @@ SELECTING = ("id", "session", "source", "person", "query", "tag", "since", "unti
 
 
 def show_now(visit: Visit) -> Response:
-    """Show the state: tiers, sleep, working memory, hooks, and thirty days in bars."""
+    """Show the overview page: tiers, sleep, working memory, hooks, and the last thirty days."""
     recent = visit.call(ListMemories(tier=Tier.WORKING, limit=RECENT_MAX)).memories
     return visit.show(
         "now.html", stats=visit.call(Status()), recent=recent, days=count_days(visit)
@@ -269,7 +270,7 @@ def show_now(visit: Visit) -> Response:
 
 
 def search(visit: Visit) -> Response:
-    """Show the hits of a question, a list without one, or a mistake in a filter."""
+    """Show the hits of a query, a list of memories without a query, or the error for a wrong filter."""
     chosen = visit.pick(("query", *SEARCHING))
     limit = visit.fields.get("limit") or HITS
     values: dict[str, Any] = {"found": None, "page": None, "problem": ""}
@@ -303,7 +304,7 @@ class TracedSentence(NamedTuple):
 
 
 def trace_sentences(summary: str, sources: Sequence[str]) -> Iterator[TracedSentence]:
-    """Yield the sentences of a summary, each with the source that has most of its content words."""
+    """Yield the sentences of a summary, each with the source that shares most of its content words."""
     stems = [find_content_stems([source]) for source in sources]
     for sentence, starts_line in split_sentences(summary):
         wanted = find_content_stems([sentence])
@@ -317,7 +318,7 @@ def trace_sentences(summary: str, sources: Sequence[str]) -> Iterator[TracedSent
 
 
 def read_provenance(visit: Visit, id: str) -> dict[str, Any]:
-    """Return a summary, the sources a level below, and the sentences traced to these sources."""
+    """Return a summary, its direct sources, and its sentences traced to these sources."""
     expanded = visit.call(memories.Expand(id, depth=1))
     sources: Sequence[Episode | MemoryRecord] = expanded.summaries or expanded.originals
     # A summary may name who said a sentence.
@@ -329,12 +330,12 @@ def read_provenance(visit: Visit, id: str) -> dict[str, Any]:
 
 
 def show_summary(visit: Visit) -> Response:
-    """Show a summary and its sources, by the id."""
+    """Show the page of a summary and its sources."""
     return visit.show("summary.html", **read_provenance(visit, visit.field("id")))
 
 
 def show_memory(visit: Visit) -> Response:
-    """Show a memory or a learning by its id; the id of a summary leads on to its page."""
+    """Show the page of a memory or learning; for a summary's id, redirect to the page of the summary."""
     id = visit.field("id")
     try:
         got = visit.call(memories.Get(id, history=True))
@@ -346,9 +347,10 @@ def show_memory(visit: Visit) -> Response:
 
 
 def edit(visit: Visit) -> Response:
-    """Show the form to edit a memory, then what would change, then change it as the form says.
+    """Show the form to edit a memory, then a preview, and after its confirmation edit the memory.
 
-    Nothing is changed if the memory was. The form shows secrets, or they would be stored masked.
+    If the memory changed in between, nothing is edited. The form shows secrets, as masked ones would be
+    stored.
     """
     memory = visit.call(memories.Get(visit.field("id"), reveal=True)).memory
     if memory is None:
@@ -390,9 +392,9 @@ def edit(visit: Visit) -> Response:
 
 
 def supersede(visit: Visit) -> Response:
-    """Supersede a memory: show a form for the new text, then both texts, then store the new one.
+    """Show the form for a text that supersedes a memory, then both texts, and finally store it.
 
-    With a `query`, the form offers the texts of newer memories on it.
+    With a `query`, the form offers texts of newer memories that match.
     """
     old = visit.call(memories.Get(visit.field("id"))).memory
     is_sent = visit.request.path == "/supersede" and visit.request.method == "POST"
@@ -447,7 +449,7 @@ def supersede(visit: Visit) -> Response:
 
 
 def show_forget(visit: Visit) -> Response:
-    """Show what forgetting would delete; without a selection, the form for one."""
+    """Show what forgetting the selected memories would delete; without a selection, the form to select."""
     chosen = visit.pick(SELECTING)
     preview = visit.ask(Forget, chosen, dry_run="true") if chosen else None
     return visit.show(
@@ -456,7 +458,7 @@ def show_forget(visit: Visit) -> Response:
 
 
 def forget(visit: Visit) -> Response:
-    """Forget just what a preview showed, and show the receipt."""
+    """Forget the previewed memories, and show the receipt."""
     done = visit.ask(Forget, visit.pick(SELECTING), mark=visit.field("mark"))
     return visit.show(
         "receipt.html", title="Forgotten", done=done, kind="forget", id=""
@@ -472,7 +474,7 @@ def count_days(
     last: date | None = None,
     by: PeriodUnit = "day",
 ) -> list[DayTotals]:
-    """Return the counts of days, by default the last 30, hours or months in this machine's zone."""
+    """Return the counts by day (hour, month), of the last 30 days by default, in this machine's zone."""
     within = {"since": str(first), "until": str(last)} if first else {}
     try:
         zone = {"zone": name} if (name := zone_name()) else {}
@@ -484,7 +486,7 @@ def count_days(
 
 
 def show_timeline(visit: Visit) -> Response:
-    """Show the months as a line and with their summaries, and the last weeks as a calendar."""
+    """Show the page with a line of the months, their summaries, and the last weeks as a calendar."""
     today = local_now().date()
     first = today - timedelta(days=today.weekday() + 7 * (RECENT_WEEKS - 1))
     months = visit.ask(ListMemories, ["after"], level="month", limit="12")
@@ -542,7 +544,7 @@ def show_day(visit: Visit) -> Response:
 
 
 def _read_day(visit: Visit) -> date:
-    """Return the day in the address. Raises `InvalidRequest` for a text that is none."""
+    """Return the day in the address. Raises `InvalidRequest` if it is not a date."""
     try:
         day = date.fromisoformat(visit.field("day"))
         month = timedelta(days=40)

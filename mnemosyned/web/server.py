@@ -51,9 +51,9 @@ class ChangeFeed:
         self._pages = 0
 
     def listen(self, is_allowed: Callable[[], bool]) -> Iterator[bytes]:
-        """Return an iterator of server-sent events; each contains only the kind of the last change.
+        """Return a stream of server-sent events with the kinds of changes; start the reading thread if needed.
 
-        It ends with the daemon's stream, or once `is_allowed` returns False. Raises the daemon's error.
+        The stream ends with the daemon's, or once `is_allowed` returns False. Raises the daemon's error.
         """
         with self._changed:
             if not self._is_reading:
@@ -65,7 +65,7 @@ class ChangeFeed:
             return self._chunks(self._last, is_allowed)
 
     def _read(self, events: Iterator[Event]) -> None:
-        """Wake the pages at each event, until the events end or no page is open."""
+        """Wake the pages' streams at each event of the daemon, until its events end or no page is open."""
         try:
             for event in events:
                 with self._changed:
@@ -83,7 +83,7 @@ class ChangeFeed:
     def _chunks(
         self, seen: tuple[int, str], is_allowed: Callable[[], bool]
     ) -> Iterator[bytes]:
-        """Yield a comment, then events for changes after `seen`, and empty chunks between them."""
+        """Yield a comment, then an event for changes after `seen`, or an empty chunk while nothing changes."""
         with self._changed:
             self._pages += 1
         try:
@@ -109,9 +109,9 @@ def serve_pages(
     port: int = 0,
     events: Callable[[], Iterator[Event]] | None = None,
 ) -> Iterator[WebAccess]:
-    """Serve the pages on a loopback port, for this user, in a block; yield the access to them.
+    """Serve the pages on a loopback port, for this user, in a block; yield the pages' `WebAccess`.
 
-    The pages ask `caller` from several threads. Raises `InvalidRequest` for a port in use.
+    Several threads call `caller`. Raises `InvalidRequest` for a port in use.
     """
     with bind_tcp(
         LOOPBACK,
@@ -186,15 +186,14 @@ def web(context: click.Context, *, no_browser: bool, port: int, minutes: int) ->
                 webbrowser.open(address)
             reason = ""
             with suppress(KeyboardInterrupt):
-                reason = _wait(access, client, minutes)
+                reason = _wait_for_end(access, client, minutes)
             say(reason or "closed", err=True)
 
 
-def _wait(access: WebAccess, client: Connection, minutes: int) -> str:
-    """Wait until nobody used the pages for so many minutes; return why they end.
+def _wait_for_end(access: WebAccess, client: Connection, minutes: int) -> str:
+    """Wait until nobody has used the pages for `minutes`, or the daemon has stopped; return the reason.
 
-    They also end with the daemon. Enter prints a new address. Raises `MnemosynedError` if the pages'
-    server failed.
+    Enter prints a new address meanwhile. Raises `MnemosynedError` if the pages' server failed.
     """
     checked_at, silent = time.monotonic(), 0
     while access.unused_s < minutes * 60:

@@ -68,18 +68,18 @@ LINES = 500
 
 
 def show_health(visit: Visit) -> Response:
-    """Show what the daemon says of itself."""
+    """Show the page with the daemon's status."""
     stats, is_local = visit.call(Status()), is_on_socket(visit)
     return visit.show("health.html", stats=stats, is_local=is_local)
 
 
 def is_on_socket(visit: Visit) -> bool:
-    """Return whether the pages reach their daemon through a socket of this machine."""
+    """Return True if the pages reach the daemon through a Unix socket of this machine."""
     return isinstance(visit.caller, Connection) and not visit.caller.identity
 
 
 def find_setting_sources(visit: Visit) -> SettingSources | None:
-    """Return the sources of the daemon's settings; None if it is remote or another user's."""
+    """Return where the daemon's settings come from; None if it is remote or another user's."""
     from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
 
     sources = config.present_sources() if is_on_socket(visit) else None
@@ -107,7 +107,7 @@ _FURTHER = re.compile(r" {10,}# *(.*)")
 
 @cache
 def read_comments() -> dict[str, str]:
-    """Return the comment on each setting and section in the shipped configuration file."""
+    """Return the comments in the shipped configuration file, by key of their setting or section."""
     comments: dict[str, str] = {}
     section = key = remark = ""
     for line in (shipped("config") / "mnemosyned.yaml").read_text("utf-8").splitlines():
@@ -124,12 +124,12 @@ def read_comments() -> dict[str, str]:
 
 
 def is_changeable(setting: SettingInForce) -> bool:
-    """Return whether a page may change a setting, and no option or variable overrides the file."""
+    """Return True if a page may change a setting, and neither option nor variable overrides the file."""
     return setting.key in CHANGEABLE and not setting.origin.startswith(FIXED)
 
 
 def show_settings(visit: Visit) -> Response:
-    """Show every setting in force with its origin, as the configuration file groups them."""
+    """Show every setting in force with its origin, grouped as in the configuration file."""
     from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
 
     sources = find_setting_sources(visit)
@@ -148,9 +148,9 @@ def show_settings(visit: Visit) -> Response:
 
 
 def change_setting(visit: Visit) -> Response:
-    """Show the form to change a setting, or change it in the file and tell the daemon.
+    """Show the form to change a setting, or write a sent change to the file and reload the daemon.
 
-    Raises `ConfigInvalid` for a bad value, and `InvalidRequest` for one not changed here.
+    Raises `ConfigInvalid` for a bad value, and `InvalidRequest` for a setting that pages cannot change.
     """
     from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
 
@@ -189,7 +189,7 @@ def change_setting(visit: Visit) -> Response:
 
 
 def _read_export(visit: Visit) -> Generator[bytes]:
-    """Yield the lines of the selected export. Raises errors, at its end if it is not whole."""
+    """Yield the lines of the selected export. Raises errors; also at the end, if the export is incomplete."""
     if not isinstance(visit.caller, Connection):
         raise InvalidRequest("there is no daemon to export from; use mnem export")
     request = parse_text(Export, visit.pick(EXPORTED))
@@ -198,7 +198,7 @@ def _read_export(visit: Visit) -> Generator[bytes]:
 
 
 def show_export(visit: Visit) -> Response:
-    """Show how much an export has, and its formats."""
+    """Show the page of exports: how many memories the selection has, and the formats."""
     with closing(_read_export(visit)) as lines:
         expected = decoder_of(Header).decode(next(lines)).expected
     chosen, tiers = visit.pick(EXPORTED), visit.call(Status()).tiers.values()
@@ -206,13 +206,13 @@ def show_export(visit: Visit) -> Response:
 
 
 def download(visit: Visit) -> Response:
-    """Send an export as a file while it is read: JSON lines as they are, or Markdown by days."""
+    """Return a response that streams an export as a file: JSON lines, or Markdown by days."""
     is_markdown = visit.field("format") == "markdown"
     lines = _read_export(visit)
     header = next(lines)  # an error is a page, before anything is sent
 
     def send() -> Iterator[bytes]:
-        """Yield many lines at once, or, after all are read, the text of each day."""
+        """Yield the export in large pieces of JSON lines, or after reading all, the Markdown of each day."""
         with closing(lines), TemporaryDirectory(prefix="mnem-export-") as folder:
             days = DaysOfExport(folder, reveal=False)
             parts = chain([header], lines)
@@ -255,7 +255,7 @@ class Ribbon(NamedTuple):
 
 
 def draw_flow(groups: Sequence[LogEntry | GroupReport]) -> list[Ribbon]:
-    """Return the picture of a cycle: a ribbon for each of the largest groups, one for others."""
+    """Return the picture of a cycle: one ribbon for each of the largest groups, one for all others."""
     by_size = sorted(range(len(groups)), key=lambda place: -groups[place].chars_before)
     parts: list[tuple[list[LogEntry | GroupReport], int | None]]
     parts = [([groups[place]], place) for place in sorted(by_size[:DRAWN])]
@@ -293,7 +293,7 @@ def _flow_kind(group: LogEntry | GroupReport) -> str:
 
 
 def show_sleep(visit: Visit) -> Response:
-    """Show the newest sleep cycles without one cut off by the limit of rows, and the next cycle."""
+    """Show the newest sleep cycles, and when the next is due; a cycle cut off by the page is left out."""
     rows = visit.ask(Log, ["after"], limit=str(CYCLE_ROWS)).rows
     cycles = [list(group) for _, group in groupby(rows, key=lambda row: row.cycle)]
     has_more = len(rows) == CYCLE_ROWS
@@ -306,7 +306,7 @@ def show_sleep(visit: Visit) -> Response:
 
 
 def show_cycle(visit: Visit) -> Response:
-    """Show a cycle: what each group became, its originals next to the sentences of its summary."""
+    """Show the page of a cycle: each group's originals next to the sentences of its summary."""
     cycle = visit.field("cycle")
     rows = visit.call(Log(cycle=cycle, limit=CYCLE_ROWS)).rows
     if not rows:
@@ -329,7 +329,7 @@ def show_cycle(visit: Visit) -> Response:
 
 
 def _read_group(visit: Visit, row: LogEntry) -> dict[str, Any] | None:
-    """Return the summary that a row of the log led to, with its sources; None if there is none."""
+    """Return the summary made from a group of the log, with its sources; None if undone or forgotten."""
     try:
         is_there = row.episode and not row.undone_at
         return read_provenance(visit, row.episode or "") if is_there else None
@@ -338,20 +338,20 @@ def _read_group(visit: Visit, row: LogEntry) -> dict[str, Any] | None:
 
 
 def show_plan(visit: Visit) -> Response:
-    """Show what a cycle would do now; nothing is changed, and no model is asked."""
+    """Show what a sleep cycle would do now, by a dry run."""
     plan = visit.ask(Sleep, ["force"], dry_run="true")
     flow = draw_flow(plan.groups)
     return visit.show("plan.html", plan=plan, flow=flow, undoes=False)
 
 
 def show_undo(visit: Visit) -> Response:
-    """Show what undoing a cycle would put back."""
+    """Show what undoing a cycle would restore."""
     plan = visit.ask(Undo, action=visit.field("cycle"), dry_run="true").cycle
     return visit.show("plan.html", plan=plan, flow=(), undoes=True)
 
 
 def undo(visit: Visit) -> Response:
-    """Undo a cycle, and show what was put back."""
+    """Undo a cycle, and show what was restored."""
     done = visit.call(Undo(visit.field("cycle"))).cycle
     return visit.show("receipt.html", title="Undone", done=done, kind="undo", id="")
 

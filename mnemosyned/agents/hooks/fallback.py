@@ -34,8 +34,8 @@ def put_aside(
 ) -> bytes:
     """Put a call into a spool if its event stores memories; return the JSON object to print.
 
-    `envelope` is the call to store; `notes` are the warnings for a call that waits, and for a full
-    spool. The user is warned at a session's start, and otherwise at most once an hour.
+    `envelope` is the call to store, counted as lost if that fails; `notes` are the warnings for a call that
+    waits, and for a full spool. The user is warned at a session's start, and otherwise at most once an hour.
     """
     try:
         fields = json.loads(payload)
@@ -81,7 +81,7 @@ def choose_file_name(fields: dict[str, Any]) -> str:
 
 
 def format_warning(name: str, text: str) -> bytes:
-    """Return the JSON object that shows a warning to the user; empty if the tool has no form."""
+    """Return the JSON object that shows a warning to the user; `{}` if the tool cannot show any."""
     if name == "beforeSubmitPrompt":
         return json.dumps({"continue": True, "user_message": text}).encode()
     if name[:1].isupper():  # Claude Code's form, which the others took

@@ -413,10 +413,7 @@ def _leave_out_rules(
     rules: Sequence[injected.InjectedQuote],
     messages: Mapping[str, str],
 ) -> BearingLine | None:
-    """Return a line without those rules that its message states; None if nothing is left of it.
-
-    `messages` are texts by id.
-    """
+    """Return a line without the rules that its message in `messages` states; None if nothing is left."""
     message = messages.get(line.quote.id, "")
     stated = [
         rule.text
@@ -434,10 +431,7 @@ def _leave_out_rules(
 def _join_messages(
     quotes: Sequence[injected.InjectedQuote],
 ) -> list[injected.InjectedQuote]:
-    """Return the quotes, with further quotes of a message moved into `related` of its first quote.
-
-    A quote that has related ones itself stays where it is.
-    """
+    """Return the quotes, each moved into `related` of its message's first quote, unless it has related ones."""
     joined: dict[str, injected.InjectedQuote] = {}
     for quote in quotes:
         first = joined.get(quote.source_id)

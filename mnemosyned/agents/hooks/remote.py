@@ -277,10 +277,7 @@ def describe_transcript(path: str) -> Fields | None:
 
 
 def send_messages(server: Server, envelope: Fields, path: str, wanted: int) -> bool:
-    """Send the messages of a transcript from the byte `wanted` on; return False if some are left.
-
-    Raises `OSError` if the server is not reached.
-    """
+    """Send a transcript's messages from byte `wanted` on; return False if some are left. Raises `OSError`."""
     # Loaded here: it takes 30 ms, for which no tool waits.
     import msgspec  # noqa: PLC0415
 

@@ -170,10 +170,7 @@ def make_quotation(
     zone: tzinfo | None,
     chars_max: int = LINE_CHARS_MAX,
 ) -> Json:
-    """Return a quotation for an answer: id, local time, and `text` as one line of at most `chars_max`.
-
-    `role` is who said it.
-    """
+    """Return a quotation for an answer: id, date, the speaker's role, and the text as one short line."""
     line = {
         "id": id,
         "date": format_minute(said, zone),

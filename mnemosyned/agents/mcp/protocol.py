@@ -66,10 +66,7 @@ class McpRequest:
 
     @classmethod
     def of(cls, message: object) -> Self | None:
-        """Return the request or notification in a message; None for a response.
-
-        Raises `ProtocolError` for a message that is not JSON-RPC.
-        """
+        """Return the request or notification in a message; None for a response. Raises `ProtocolError`."""
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
             raise ProtocolError(
                 INVALID_REQUEST, 'a message is a JSON object with "jsonrpc": "2.0"'

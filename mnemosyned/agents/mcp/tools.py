@@ -240,10 +240,7 @@ def learn(context: ToolContext, tool: forms.LearnTool) -> Json:
 
 
 def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
-    """Delete memories or a rule if `confirm` is set; return the deletion or its preview.
-
-    Raises `NotFound`.
-    """
+    """Delete memories or a rule if `confirm` is set; return the deletion or its preview. Raises `NotFound`."""
     request = Forget(
         tool.id,
         query=tool.query,

@@ -147,7 +147,7 @@ class JsonText:
         self.root = self.node_at(self._skip_blanks(int(is_marked)))
 
     def node_at(self, start: int) -> JsonNode:
-        """Return the value that begins at a place of the text."""
+        """Return the node of the value that begins at a position of the text."""
         data, end = _DECODER.raw_decode(self._plain, start)
         members: list[JsonMember] = []
         position = self._skip_blanks(start + 1)
@@ -165,13 +165,13 @@ class JsonText:
         return JsonNode(start, end, data, members)
 
     def _skip_blanks(self, position: int) -> int:
-        """Return the place of the next character that is no blank, after comments."""
+        """Return the position of the next character after blanks and comments."""
         match = _BETWEEN.match(self.text, position)
         return match.end() if match else position
 
 
 def _blank_out(match: re.Match[str]) -> str:
-    """Return blanks in place of what plain JSON lacks, and other matches as they are."""
+    """Return blanks for a match of what plain JSON lacks, such as a comment; any other match unchanged."""
     return re.sub(r"[^\r\n]", " ", match[0]) if match["blank"] else match[0]
 
 
@@ -247,7 +247,7 @@ def _find_deepest_node(
 
 
 def _find_member_index(container: JsonNode, step: str | int) -> int | None:
-    """Return the index of a member or element; None without it. Raises `NotEditable`."""
+    """Return the index of a member or element; None if missing. Raises `NotEditable` for a repeated key."""
     if isinstance(container.data, list):
         is_element = isinstance(step, int) and step < len(container.members)
         return int(step) if is_element else None
@@ -385,10 +385,7 @@ def read_toml(text: str) -> Json:
 
 
 def set_in_toml(text: str, path: KeyPath, value: Json) -> str:
-    """Return a TOML text with `value` as the table at a path, replaced there or appended.
-
-    Raises `Unreadable` and `NotEditable`.
-    """
+    """Return a TOML text with a table set in place or appended. Raises `Unreadable` and `NotEditable`."""
     newline = _line_end(text)
     table = newline.join(_format_toml_table(path, value)) + newline
     if value_at(read_toml(text), path) is not None:
@@ -543,10 +540,7 @@ def _parse_yaml_root(text: str) -> yaml.Node | None:
 
 
 def _find_yaml_pair(node: yaml.Node | None, key: str) -> _Pair | None:
-    """Return the nodes of key and value in a mapping; None without the key.
-
-    Raises `NotEditable` if the key is there twice.
-    """
+    """Return a mapping's nodes for a key and its value, or None. Raises `NotEditable` for a repeated key."""
     if not isinstance(node, yaml.MappingNode):
         return None
     pairs = [pair for pair in node.value if pair[0].value == key]
@@ -641,10 +635,7 @@ class Document:
         model: Callable[..., Json],
         *value: Json,
     ) -> None:
-        """Change the text by `edit`, after comparing the result with `model` of the data.
-
-        Raises `NotEditable` if they differ.
-        """
+        """Change the text by `edit`. Raises `NotEditable` if its data then are not what `model` returns."""
         try:
             expected = model(self.data, path, *value)
             text = edit(self.text, path, *value)

@@ -60,10 +60,7 @@ def check_writable(file: Path) -> None:
 
 
 def replace_file(file: Path, content: bytes) -> None:
-    """Replace a file, or a link's target, in one step, keeping mode and owner.
-
-    Missing directories are created. Raises `FileRefused`.
-    """
+    """Replace a file, or a link's target, atomically, keeping mode and owner. Raises `FileRefused`."""
     target = file.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

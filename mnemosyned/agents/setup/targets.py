@@ -219,7 +219,7 @@ class SetupTarget(
         ]
 
     def hook_obstacles(self, machine: Machine) -> list[str]:
-        """Return why the tool does not run our hooks: settings, or hooks not trusted by the user."""
+        """Return the reasons why the tool does not run our hooks, such as settings; empty if it does."""
         reasons = dict.fromkeys(
             obstacle.reason
             for obstacle in self.obstacles

@@ -464,10 +464,7 @@ def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None
 
 
 def _remove_by_program(edit: FileEdit, change: FileChange) -> bool:
-    """Run the tool's own program to remove our entry; return True on success.
-
-    Returns False at once if the file did not change since the edit.
-    """
+    """If the file changed since the edit, remove our entry by the tool's program; return True on success."""
     if not edit.take_out or digest(change.before) == edit.after:
         return False
     folder = change.file.parent

@@ -101,8 +101,8 @@ def refused_user_id(connection: socket.socket) -> int | None:
     return None if uid in (0, os.geteuid()) else int(uid)
 
 
-def count_allowed_connections(wanted: int) -> int:
-    """Return how many connections the limit of open files, raised if need be, allows."""
+def allow_connections(wanted: int) -> int:
+    """Raise the limit of open files if needed; return how many of the `wanted` connections it allows."""
     needed = wanted + DESCRIPTORS_RESERVED
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
@@ -235,7 +235,7 @@ def listen_on_tcp(
         token = read_token(token_file).encode()
 
     def is_token(text: str) -> bool:
-        """Return True for the daemon's token, or the form of an owner's, which is checked later."""
+        """Return True for the daemon's token, or for a text in the form of an owner's token, checked later."""
         if token:
             return hmac.compare_digest(text.encode(), token)  # in constant time
         return owner_of(text) is not None
@@ -244,7 +244,7 @@ def listen_on_tcp(
     with bind_tcp(
         host, port, named=f"listen: {setting}", field="listen", joins=joins
     ) as listener:
-        address, hosts = _names_of(listener)
+        address, hosts = _read_address(listener)
         access = Access(
             local=False,
             address=address,
@@ -263,14 +263,14 @@ def listen_on_tcp(
 
 @contextmanager
 def listen_for_metrics(setting: str) -> Iterator[Listener]:
-    """Listen on "host:port" for plain HTTP without a token, in a block.
+    """Listen on "host:port" for plain HTTP without a token, in a block; yield the listener.
 
-    On a loopback address a request must name it as its host. Raises `InvalidRequest`.
+    On a loopback address, a request's `Host` header must name this machine. Raises `InvalidRequest`.
     """
     host, port = tcp_address(setting, tls=True)
     named = f"metrics_listen: {setting}"
     with bind_tcp(host, port, named=named, field="metrics_listen") as listener:
-        address, hosts = _names_of(listener)
+        address, hosts = _read_address(listener)
         is_private = is_loopback(setting)
         log.info("metrics_listening", address=address, loopback=is_private)
         access = Access(
@@ -279,8 +279,8 @@ def listen_for_metrics(setting: str) -> Iterator[Listener]:
         yield Listener(listener, access)
 
 
-def _names_of(listener: socket.socket) -> tuple[str, frozenset[str]]:
-    """Return a listening socket's address, and the `Host` headers for it that are accepted."""
+def _read_address(listener: socket.socket) -> tuple[str, frozenset[str]]:
+    """Return a listening socket's address, and the values of the `Host` header that requests may have."""
     host, port = listener.getsockname()[:2]
     number = f"[{host}]" if ":" in host else host
     names = (number, LOCALHOST, "127.0.0.1", "[::1]")
@@ -346,7 +346,7 @@ class Certificate:
         self.read()
 
     def read(self) -> None:
-        """Read the files again, for new clients. Raises `ConfigInvalid`."""
+        """Load certificate and key from their files, for new connections. Raises `ConfigInvalid`."""
 
         def refuse_password() -> str:  # nobody is there to type it
             """Raise `OSError`, as nobody can type the password of an encrypted key."""
@@ -366,7 +366,7 @@ class Certificate:
             )
 
     def channel(self) -> ServerTlsChannel:
-        """Return the encryption of one new client's connection."""
+        """Return a TLS channel for the connection of one new client."""
         return ServerTlsChannel(self._context)
 
 
@@ -378,9 +378,9 @@ class ServerTlsChannel:
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
 
     def open(self, data: bytes) -> bytes | None:
-        """Return decrypted bytes; None until a whole record came, b"" after an end or fault.
+        """Return the decrypted bytes; None if more must come first, b"" at the end of TLS or after a fault.
 
-        In the latter case `unsent` may have an alert to send.
+        After a fault, `unsent` may return an alert for the client.
         """
         self._incoming.write(data)
         parts: list[bytes] = []

@@ -63,7 +63,10 @@ class RequestRefused(Exception):
 
 
 def token_refusal(reason: str, *, given: bool) -> RequestRefused:
-    """Return the refusal, with a reason, of a request with a wrong token or none `given`."""
+    """Return the refusal, with status 401, of a request without a valid token.
+
+    `given` is True if the request has a wrong token, False if it has none.
+    """
     challenge = 'Bearer realm="mnemosyned"'
     if given:
         challenge += ', error="invalid_token"'
@@ -112,9 +115,9 @@ class Access:
     def check(
         self, headers: Mapping[str, str], authority: str | None, path: str
     ) -> bool:
-        """Check a request's host, origin and token. Raises `RequestRefused` if one is not allowed.
+        """Check a request's host, origin and token; return True if it has no valid token but needs none.
 
-        Return whether the request came without a valid token, as its path may.
+        Paths in `open_paths` need no token. Raises `RequestRefused` for anything not allowed.
         """
         if self.hosts is not None:
             host = headers.get("host", "").lower()
@@ -149,12 +152,12 @@ _OWNER = OWNER_HEADER.lower()
 
 
 def named_owner(headers: Mapping[str, str]) -> str | None:
-    """Return the value of the header `Mnemosyne-Owner`; None without it, for the sender's memory."""
+    """Return the owner that the header `Mnemosyne-Owner` names, or None without the header."""
     return headers.get(_OWNER)
 
 
 def unknown_owner(name: str) -> errors.NotFound:
-    """Return the error for an owner whose memory is not the sender's to ask, if there is one."""
+    """Return the error for a named owner who does not exist, or whose memory the sender may not use."""
     return errors.NotFound(
         f"no memory of {name[:REASON_CHARS_MAX]!r} is yours to ask; leave out the header "
         f"{OWNER_HEADER} for your own, or ask who runs the server to make you a member",
@@ -274,7 +277,7 @@ class HttpProtocol:
                 return None
 
     def _take_input(self) -> bytes:
-        """Remove and return the bytes that h11 may parse next. Raises `RequestRefused`."""
+        """Remove and return the next received bytes for h11 to parse. Raises `RequestRefused`."""
         if self._head is None:
             return self._take_head()
         if self.in_chunks:
@@ -314,7 +317,7 @@ class HttpProtocol:
         return line
 
     def _join_chunks(self) -> bytes:
-        """Remove the chunks that have come whole, and return one: h11 takes some 12 µs for each."""
+        """Remove the complete chunks and return them as one, which h11 parses faster; empty without any."""
         data, at = bytearray(), 0
         while size := _CHUNK_SIZE.match(self._incoming, at, at + CHUNKED_BYTES):
             begin, count = size.end(), int(size[1], 16)
@@ -351,7 +354,10 @@ class HttpProtocol:
         )
 
     def _read_head(self, request: h11.Request) -> HttpRequest:
-        """Return a request without its body, whose length is noted. Raises `RequestRefused`."""
+        """Check a request's head and note its body's length; return the request with an empty body.
+
+        Raises `RequestRefused`.
+        """
         if not request.http_version.startswith(b"1."):
             _refuse_request(
                 "it is not in HTTP/1.1", HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
@@ -407,7 +413,10 @@ class HttpProtocol:
         )
 
     def encode_response(self, response: Response, *, last: bool) -> tuple[bytes, bytes]:
-        """Return a response's head, with a notice if the response is the `last`, and its body unless HEAD."""
+        """Return the bytes of a response's head and body; the body is empty for HEAD.
+
+        With `last`, the head says that the connection closes.
+        """
         body = response.body
         headers = [("Content-Length", str(len(body)))]
         if last:

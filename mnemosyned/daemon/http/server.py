@@ -103,9 +103,7 @@ class EventLoop:
         self._turned = time.monotonic()
         """When the last turn of the loop began, by the monotonic clock."""
         self._activity = activity
-        self._connections_max = listening.count_allowed_connections(
-            limits.connections_max
-        )
+        self._connections_max = listening.allow_connections(limits.connections_max)
         activity.connections_max = self._connections_max
         self._body_bytes_max = limits.body_bytes_max
         self._connections: dict[int, ClientConnection] = {}
@@ -149,7 +147,7 @@ class EventLoop:
         return self._thread.is_alive()
 
     def is_working(self) -> bool:
-        """Return whether the event loop goes round, and worker threads answer requests."""
+        """Return True if the event loop turned lately, and the worker threads answer requests."""
         is_late = time.monotonic() - self._turned > TURN_MAX_S
         return self.is_running() and not is_late and self._workers.are_working()
 
@@ -205,7 +203,7 @@ class EventLoop:
             self._epoll.close()
 
     def _drain_connections(self) -> bool:
-        """Return True if the loop may end; after `stop` close listeners and idle connections."""
+        """After `stop`, close listeners and idle connections; return True once the loop may end."""
         if self._stop_at is None:
             return False
         if not self._draining:
@@ -253,7 +251,7 @@ class EventLoop:
     # -------------------------------------------------------------- accept
 
     def _accept_clients(self, listener: listening.Listener) -> None:
-        """Accept waiting clients, unless another user's; if all places stay taken, pause."""
+        """Accept waiting clients, but close those of other users; pause if no connection can make room."""
         for accepted in range(ACCEPTED_AT_ONCE):
             if len(self._connections) >= self._connections_max:
                 if accepted:  # whether one more waits is not known; epoll tells
@@ -295,7 +293,7 @@ class EventLoop:
                 sock.close()
 
     def _may_log(self, event: str) -> bool:
-        """Return whether to log an event of accepting clients: once in `LOGGED_EVERY_S` seconds."""
+        """Return True, and note the time, if `event` was not logged in the last `LOGGED_EVERY_S` seconds."""
         now = time.monotonic()
         is_due = (
             now - self._accept_logged_at.get(event, -LOGGED_EVERY_S) >= LOGGED_EVERY_S
@@ -317,7 +315,7 @@ class EventLoop:
             self._epoll.modify(fd, event)
 
     def _make_room(self) -> bool:
-        """Close the connection longest idle, or else a stalled one; return False without any."""
+        """Close the connection that is idle longest, or else a stalled one; return False if none was closed."""
         return any(self._drop_stalled(state) for state in GRACE_S)
 
     def _add_connection(
@@ -374,7 +372,7 @@ class EventLoop:
             self._start_request(connection)
 
     def _start_request(self, connection: ClientConnection) -> None:
-        """Hand a connection's next request to a worker, or wait for its bytes or for memory."""
+        """Hand a connection's next request to a worker, or answer a probe, or wait for bytes or for memory."""
         protocol = connection.protocol
         try:
             request = protocol.next_request()
@@ -418,12 +416,12 @@ class EventLoop:
             self._respond(connection, response)
 
     def _respond(self, connection: ClientConnection, response: Response) -> None:
-        """Answer a request in the loop itself, which then goes on with the connection."""
+        """Answer a request in the event loop itself, and go on with the connection."""
         connection.respond(response)
         self._answered.append(connection)
 
     def _set_state(self, connection: ClientConnection, state: ConnectionState) -> None:
-        """Set a connection's state, with the time of the change and the grace time it then has."""
+        """Set a connection's state, the time of the change, and the grace time before it counts as stalled."""
         if connection.state is not state:
             self._busy += (state is not ConnectionState.IDLE) - (
                 connection.state is not ConnectionState.IDLE
@@ -440,7 +438,10 @@ class EventLoop:
     # -------------------------------------------------------------- bodies
 
     def _resume_queued(self) -> None:
-        """Go on reading the bodies that waited for memory, the smallest first, or free some."""
+        """Resume requests that wait for memory, smallest body first, as far as memory is free.
+
+        If it is not enough for all, a slow sender that has reserved memory is closed.
+        """
         self._budget.freed = False
         queued = sorted(
             self._connections_in(ConnectionState.QUEUED), key=self._budget.missing_bytes
@@ -455,7 +456,7 @@ class EventLoop:
     # --------------------------------------------------------------- write
 
     def _continue_after_answer(self, connection: ClientConnection) -> None:
-        """Send the rest of an answer, or else start the next request, or close the connection."""
+        """Send the rest of a response, or start the connection's next request, or close the connection."""
         self._budget.release(connection)
         connection.progress = time.monotonic()
         if connection.broken:
@@ -494,7 +495,10 @@ class EventLoop:
     # ----------------------------------------------------------------- end
 
     def _sweep_connections(self) -> None:
-        """Every `FULL_SWEEP_S` seconds, close overdue connections, resume waiting ones, accept new."""
+        """Close overdue connections, limit unsent output, resume waiting requests and accept clients again.
+
+        Does nothing within `FULL_SWEEP_S` seconds of the last sweep.
+        """
         now = time.monotonic()
         if now - self._swept < FULL_SWEEP_S:
             return

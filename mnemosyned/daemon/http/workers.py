@@ -79,7 +79,7 @@ class ClientConnection:
         return sum(len(part) for part in self._output)
 
     def receive(self) -> bytes | None:
-        """Return received bytes, decrypted; b"" after a hang-up, None if nothing whole came."""
+        """Return received bytes, decrypted; b"" after a hang-up or fault, None if more must come first."""
         try:
             data = self.sock.recv(RECEIVE_BYTES)
         except BlockingIOError:
@@ -105,7 +105,7 @@ class ClientConnection:
         return True
 
     def respond(self, response: Response, *, last: bool = False) -> None:
-        """Queue a response and send what is possible; `last` announces the connection's end."""
+        """Queue a response and send what the socket takes; with `last`, announce that the connection closes."""
         head, body = self.protocol.encode_response(response, last=last)
         if len(body) <= RECEIVE_BYTES:
             self._send_parts(head + body)
@@ -185,7 +185,7 @@ class BodyBudget:
         """Whether room was given back since the last call."""
 
     def missing_bytes(self, connection: ClientConnection) -> int:
-        """Return the bytes to reserve for a request's body, the most for one in chunks."""
+        """Return the bytes yet to be reserved for a request's body; for a body in chunks, the maximum."""
         size = connection.protocol.body_bytes
         if connection.reserved or size <= SMALL_BYTES:
             return 0
@@ -295,9 +295,9 @@ class Workers:
             thread.start()
 
     def put(self, connection: ClientConnection, request: HttpRequest) -> bool:
-        """Queue a request for a worker, which alone uses the connection until it is answered.
+        """Queue a request for a worker, which alone uses the connection until the answer.
 
-        Returns False if `WAITING_MAX` requests of its owner wait already.
+        Returns False if `WAITING_MAX` requests of the owner wait already.
         """
         owner = self._owner_of(request) if self._owner_of else 0
         with self._changing:
@@ -313,7 +313,7 @@ class Workers:
         return True
 
     def figures(self) -> PoolFigures:
-        """Return how many threads are busy, and how long requests have waited for one."""
+        """Return how many threads there are and are busy, how many requests wait, and how long they waited."""
         with self._changing:
             return PoolFigures(
                 self._running.total(),
@@ -324,7 +324,7 @@ class Workers:
             )
 
     def are_working(self) -> bool:
-        """Return whether all threads live, and some request was answered lately if others wait."""
+        """Return True if all threads are alive and, while requests wait, some request was answered lately."""
         with self._changing:
             is_full = self._running.total() >= len(self._threads)
             is_late = time.monotonic() - self._progressed > STUCK_S
@@ -332,7 +332,7 @@ class Workers:
         return not is_stuck and all(thread.is_alive() for thread in self._threads)
 
     def drain(self) -> None:
-        """Give streams `STREAM_END_S` seconds to end by themselves, then cut them off."""
+        """Let streams run for `STREAM_END_S` more seconds, then cut them off; return at once."""
         self._streams_end = time.monotonic() + STREAM_END_S
 
     def stop(self, deadline: float) -> None:
@@ -393,7 +393,10 @@ class Workers:
     def _fair_turn(
         self, owner: int, *, is_awaited: bool = True
     ) -> AbstractContextManager[None]:
-        """Count a block's processor time for an owner; other owners pause if the block `is_awaited`."""
+        """Return a context manager that counts its block's processor time for an owner.
+
+        Other owners pause for the block only if `is_awaited`.
+        """
         if self._owner_of is None:
             return nullcontext()
         return self._turns.working(owner, is_awaited=is_awaited)
@@ -453,7 +456,7 @@ class Workers:
     def _send_chunks(
         self, connection: ClientConnection, response: Response, stream: Iterator[bytes]
     ) -> None:
-        """Send a head, and each chunk once the one before was taken; a cut stream has no end."""
+        """Send a head, and each chunk once the last was taken. A stream that is cut off gets no end."""
         deadline = time.monotonic() + STREAM_S
         if connection.begin_stream(response):
             goes_on = self._flush_output(connection, deadline)

@@ -56,10 +56,7 @@ class BlockFormat(importer.ImportFormat):
     def memory_of(
         self, library: ModuleType, source: importer.ImportSource, block: FileBlock
     ) -> Remember | None:
-        """Return the memory of a block, parsed with `library`; None for a block that only defines.
-
-        Raises `RecordRefused` and `PARSE_ERRORS`.
-        """
+        """Return a block's memory, None if it only defines. Raises `RecordRefused` and `PARSE_ERRORS`."""
 
     def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True if the source begins with "BEGIN:" and the format's outermost block."""
@@ -70,7 +67,7 @@ class BlockFormat(importer.ImportFormat):
     def read_records(
         self, source: importer.ImportSource, position: str
     ) -> importer.Records:
-        """Yield the memories of a source's blocks after a position, with definitions before it.
+        """Yield the memories of blocks after a position; parse earlier blocks with definitions again.
 
         Raises `SourceRefused` if the library is not installed.
         """
@@ -132,16 +129,16 @@ class Calendar(BlockFormat):
     def memory_of(
         self, library: ModuleType, source: importer.ImportSource, block: FileBlock
     ) -> Remember | None:
-        """Return the memory of an event, task or note; None for a zone, noted by the library."""
+        """Return the memory of an event, task or note; define a time zone in `library` and return None."""
         if block.kind == ZONE:  # from now on the library knows the zone
             text = f"BEGIN:VCALENDAR\r\n{block.text}END:VCALENDAR\r\n"
             library.Calendar.from_ical(text)
             return None
         entry = library.Component.from_ical(block.text)
-        return _entry_memory(entry, f"calendar:{source.text_path.stem}")
+        return _make_entry_memory(entry, f"calendar:{source.text_path.stem}")
 
 
-def _entry_memory(entry: CalendarEntry, session: str) -> Remember:
+def _make_entry_memory(entry: CalendarEntry, session: str) -> Remember:
     """Return the memory of a calendar entry, with people and place. Raises `PARSE_ERRORS`."""
     begin = _read_property_time(entry, "DTSTART") or _read_property_time(entry, "DUE")
     end = _read_property_time(entry, "DTEND")
@@ -186,7 +183,7 @@ def _entry_memory(entry: CalendarEntry, session: str) -> Remember:
 
 
 def _format_time_span(begin: date, end: date | None) -> str:
-    """Return begin and end as text with their time zone; for an all-day entry its first date."""
+    """Return begin and end as text with their time zone; for an all-day entry only the first date."""
     if not isinstance(begin, datetime):
         return f"{begin:%Y-%m-%d}"
     zone = getattr(begin.tzinfo, "key", "") or begin.tzname() or ""
@@ -244,10 +241,10 @@ class Contacts(BlockFormat):
             card = library.readOne(block.text)
         except library.base.VObjectError as error:
             raise ValueError(error) from error
-        return _contact_memory(card.contents)
+        return _make_contact_memory(card.contents)
 
 
-def _contact_memory(card: CardFields) -> Remember:
+def _make_contact_memory(card: CardFields) -> Remember:
     """Return the memory of a person, a line for each field. Raises `PARSE_ERRORS`."""
     names = (*_read_field_values(card, "fn"), *_read_field_values(card, "n"))
     if not names:

@@ -74,10 +74,7 @@ class GitRepository(importer.ImportFormat):
     def read_records(
         self, source: importer.ImportSource, position: str
     ) -> importer.Records:
-        """Yield the commits of the checked-out branch after a position, the oldest first.
-
-        Raises `SourceRefused` if git fails or is not installed.
-        """
+        """Yield the checked-out branch's commits after a position, oldest first. Raises `SourceRefused`."""
         start = reading.RecordPosition.parse(position)
         make = partial(_memory_of_commit, project_of(source.path.absolute()).key)
         arguments = [

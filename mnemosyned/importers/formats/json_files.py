@@ -65,7 +65,8 @@ class JsonLines(ImportFormat):
     def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the memories in the lines after the byte `position`.
 
-        Earlier lines are read again to count equal lines, of which ids are made.
+        Earlier lines are read, but not yielded: the ids of lines without an id depend on the count of equal
+        lines.
         """
         # Ids depend on the lines before: these are read again, without storing them.
         start = int(position or 0)
@@ -98,7 +99,7 @@ def _decode_identity(line: bytes) -> _Identity:
 def _make_line_id(
     line: reading.TextLine, occurrences: reading.OccurrenceCounter
 ) -> str:
-    """Return an id for a line without an id, by its words and their number of occurrences."""
+    """Return an id made of the line's text and its count of occurrences; empty if the line has an id."""
     identity = _decode_identity(line.data)
     if identity.id or identity.content is None:
         return ""
@@ -109,7 +110,7 @@ def _make_line_id(
 
 
 def _parse_memory(data: bytes, noun: str, id: str) -> Remember:
-    """Return the memory in JSON, by default with `id`. Raises `RecordRefused` about `noun`."""
+    """Return the memory in JSON, by default with this `id`. Raises `RecordRefused` about the `noun`."""
     try:
         memory = parse(Remember, data)
     except MnemosynedError as error:
@@ -193,7 +194,7 @@ class _ExportReader:
         """Originals still missing in the group."""
 
     def read(self, file: BinaryIO) -> Records:
-        """Yield groups of the export's lines after the start position; faults are bad records."""
+        """Yield groups of the export's lines after the start position, and a bad record for each fault."""
         ended = ""
         number = end = 0
         while data := file.readline(EXPORT_LINE_BYTES_MAX):
@@ -263,7 +264,10 @@ class _ExportReader:
         self._begins_with_episode = False
 
     def _read_last_line(self, line: reading.TextLine, kind: LineKind) -> Records:
-        """Yield the group, faults of the export, and the footer, or a bad record without one."""
+        """Yield the unfinished group, then a bad record for each fault of the export, then the footer.
+
+        The footer is left out if the daemon ended the export early.
+        """
         yield from self._finish_incomplete_group()
         if kind.record == CUT_OFF:
             yield self._make_bad_line(line, "the export was ended early by the daemon")

@@ -94,7 +94,7 @@ def _memory_of_mail(mail: _Mail) -> Remember:
 
 
 def _parse_date(text: str) -> datetime | None:
-    """Return the time in a mail's header; None if there is none that exists."""
+    """Return the time in the text of a mail's header; None if the text is no valid date."""
     try:
         return importer.moment_from(parsedate_to_datetime(text))
     except (ValueError, TypeError, IndexError):

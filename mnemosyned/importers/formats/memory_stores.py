@@ -62,7 +62,7 @@ class RecordShape:
     dedupe: bool = False
 
     def convert(self, format: str, row: Row) -> Remember | None:
-        """Return the memory of a record, None for a deleted one. Raises `RecordRefused`."""
+        """Return the memory of a record; None for a deleted record. Raises `RecordRefused`."""
         for mark in self.unless:
             name, is_compared, value = mark.partition("=")
             found = _text_of(row, name)
@@ -123,12 +123,12 @@ def fill_template(template: str, row: Row) -> str:
 
 
 def _first_filled(templates: list[str], row: Row) -> str:
-    """Return the first template that can be filled with a record's fields; empty for none."""
+    """Return the first of the templates that a record's fields can fill, filled; empty if none."""
     return next(filter(None, (fill_template(each, row) for each in templates)), "")
 
 
 def _value_of(row: Row, named: str) -> object:
-    """Return the first non-empty value under `a|b`, as a list for a name with `*`, or None."""
+    """Return the first non-empty value of the fields `a|b`, or None; for a name `a*`, as a list."""
     for name in named.split("|"):
         value = row.get(name.rstrip("*"))
         if name.endswith("*"):
@@ -154,7 +154,7 @@ def _json_in(text: str) -> object:
 
 
 def _text_of(row: Row, named: str) -> str:
-    """Return the value under one of the names `a|b` as text; of a list, a line for each item."""
+    """Return the first non-empty value of the fields `a|b` as text, with a line for each item of a list."""
     value = _value_of(row, named)
     if isinstance(value, list):
         return "\n".join(f"- {item}" for item in value if str(item).strip())
@@ -214,10 +214,7 @@ class StoreFormat(ImportFormat):
         return bool(self._find_tables(source) or self._recognize_export(source))
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the memories of a database or an export after a position.
-
-        Raises `SourceRefused` if the source is neither.
-        """
+        """Yield the memories of a database or export after a position. Raises `SourceRefused` for others."""
         if self._find_tables(source):
             yield from self._read_rows(source, position)
         elif export := self._recognize_export(source):
@@ -323,7 +320,7 @@ class StoreFormat(ImportFormat):
         where: str,
         number: int,
     ) -> Iterator[ImportItem | BadRecord]:
-        """Yield the memories of an element's records, with the fields `top` of its document."""
+        """Yield the memories of an element's records, each record extended by `top`, fields of its document."""
         rows: list[tuple[str, object]] = []
         where, size = f"{where} {element.index + 1}", element.size
         try:
@@ -341,10 +338,7 @@ class StoreFormat(ImportFormat):
             size = 0
 
     def split_rows(self, kind: str, value: object) -> Iterable[tuple[str, object]]:
-        """Return the records in an element of an export's list, each with its kind.
-
-        Raises `PARSE_ERRORS` for an element of another form.
-        """
+        """Return the records in an element of an export's list, each with its kind. Raises `PARSE_ERRORS`."""
         return [(kind, value)]
 
     def size(self, source: ImportSource) -> int:
@@ -373,7 +367,7 @@ def _has_records(database: sqlite3.Connection, table: StoreTable) -> bool:
 def _make_query(
     database: sqlite3.Connection, table: StoreTable, others: Mapping[str, list[str]]
 ) -> str:
-    """Return the query for a page of a table's records, with missing columns empty."""
+    """Return the SQL query for a page of a table's records; `others` are columns of more tables."""
     parts = []
     for name, columns in {**others, table.name: table.columns}.items():
         present = reading.columns_of(database, name)
@@ -426,7 +420,7 @@ class Letta(StoreFormat):
 
 
 def _add_words(message: Row) -> Row:
-    """Return a message of Letta with the `words` that were said, in an event or a tool's call."""
+    """Return a Letta message with the field `words`: what the user or the agent said; empty for others."""
     role, content = message.get("role"), message.get("content")
     # A text may itself be JSON.
     parts = [object_in(part) for part in _list_in(content)]
@@ -462,7 +456,7 @@ class McpMemory(ImportFormat):
         return bool(_state_facts(source.head.partition(b"\n")[0]))
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the facts in the lines after `position`, the byte at which a line ends."""
+        """Yield the facts in the lines after the byte `position`."""
         with reading.open_text(source) as text:
             for line in reading.lines_of(text):
                 if line.end <= int(position or 0) or not line.data.strip():
@@ -486,7 +480,7 @@ class McpMemory(ImportFormat):
 
 
 def _state_facts(line: bytes) -> list[str]:
-    """Return what a line of a graph says, a text for each observation; empty for any other line."""
+    """Return the facts in a line of a graph, one text for each observation; empty for other lines."""
     fields = object_in(reading.decode_text(line))
     name, kind, relation = map(
         text_in, map(fields.get, ("name", "entityType", "relationType"))

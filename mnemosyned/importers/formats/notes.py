@@ -267,14 +267,14 @@ class ClaudeMemory(Notes):
     name = "claude-memory"
 
     def recognizes(self, source: importer.ImportSource) -> bool:
-        """Return True for a file in Markdown in such a folder."""
+        """Return True for a Markdown file in the `memory` folder of a Claude Code project."""
         is_note = super().recognizes(source)
         return is_note and _find_project_folder(source.path) is not None
 
     def read_records(
         self, source: importer.ImportSource, position: str
     ) -> importer.Records:
-        """Yield the sections of a note; nothing for an index, which only lists the other notes."""
+        """Yield the sections of a note; nothing for an index that only lists other notes."""
         if all(map(_INDEX_LINE.fullmatch, decode_text(source.head).splitlines())):
             return
         yield from super().read_records(source, position)
@@ -324,7 +324,7 @@ def _find_directory(folder: Path) -> str:
 
 
 def _created_at(path: Path, note: ParsedNote) -> datetime:
-    """Return the first past time of the front matter, the file's name and the last change."""
+    """Return the first past time among those of the front matter, the file name and the last change."""
     named = _DATE_IN_NAME.search(path.stem)
     in_name = "-".join(named.groups()) if named else None
     modified = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
@@ -349,5 +349,5 @@ def _add_title_and_headings(title: str, section: NoteSection) -> str:
 
 
 def _find_title_words(title: str) -> list[str]:
-    """Return the words of a title without its date: "2026-11-18-team_lunch" and "Team lunch" have the same."""
+    """Return the words of a title without a date: the same for "2026-11-18-team_lunch" and "Team lunch"."""
     return _TITLE_WORD.findall(_DATE_IN_NAME.sub(" ", title).casefold())

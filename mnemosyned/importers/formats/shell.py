@@ -62,7 +62,7 @@ class ShellHistory(importer.ImportFormat):
 
 
 def shell_of(source: importer.ImportSource) -> str:
-    """Return "bash", "zsh" or "fish", by a history's first lines or name; empty if none."""
+    """Return "bash", "zsh" or "fish" from a history's first lines or file name; empty for other files."""
     lines = source.head.split(b"\n")[:50]
     if lines[0].startswith(_FISH_COMMAND):
         return "fish"
@@ -79,10 +79,7 @@ def shell_of(source: importer.ImportSource) -> str:
 def _memory_of_command(
     shell: str, modified: datetime, command: _Command
 ) -> Remember | None:
-    """Return the memory of a command, by default of the time `modified`; None if blank.
-
-    Raises `RecordRefused` if it is not text.
-    """
+    """Return a command's memory, by default of the time `modified`; None if blank. Raises `RecordRefused`."""
     text = command.text.strip()
     if (
         shell == "zsh" and text.count("\n") < LINES_MAX

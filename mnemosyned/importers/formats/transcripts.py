@@ -55,10 +55,7 @@ class Transcript(ImportFormat):
         return _identify_source(source) is not None
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the messages of a transcript after the byte `position`.
-
-        Raises `SourceRefused` if the file is no transcript or too large.
-        """
+        """Yield the messages after the byte `position`. Raises `SourceRefused` for a bad or too large file."""
         identity = _identify_source(source)
         if identity is None:
             raise SourceRefused("it is not a transcript of a known tool")
@@ -86,7 +83,7 @@ def _make_transcript_items(
     reading: TranscriptReading,
     begin: int,
 ) -> Records:
-    """Yield the messages read from byte `begin` on, after a bad record that counts broken lines."""
+    """Yield a bad record that counts broken lines, if any, and the messages read from byte `begin` on."""
     conversation = reading.conversation or identity.conversation
     size = reading.position - begin
     place = f"{source.name}, bytes {begin:,} to {reading.position:,}"
@@ -105,10 +102,7 @@ def _make_transcript_items(
 def captured_memory(
     message: TranscriptMessage, identity: TranscriptIdentity, conversation: str
 ) -> Remember:
-    """Return the memory of a transcript's message, with the id that live capture would give.
-
-    `dedupe` is set, and a time in the future is replaced. Ids are made of `conversation`.
-    """
+    """Return the memory of a transcript's message as live capture would, its id made with `conversation`."""
     said = message.created_at
     return sendable(
         Remember(
@@ -202,7 +196,7 @@ def read_specstory(path: Path) -> tuple[TranscriptIdentity, list[TranscriptMessa
 
 
 def _split_specstory(text: str) -> list[TranscriptMessage]:
-    """Return the messages of SpecStory's Markdown, those before a tool's call marked."""
+    """Return the messages in SpecStory's Markdown; sets `before_tool` of a message before a tool's call."""
     messages: list[TranscriptMessage] = []
     speaker: re.Match[str] | None = None
     said: list[str] = []
@@ -297,7 +291,7 @@ class OpenCodeFolder(ImportFormat):
         )
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the messages after the first `position` sessions, without subagents."""
+        """Yield the messages of all sessions after the first `position` ones, without subagents' sessions."""
         storage = _storage_folder(source.path)
         for number, path in enumerate(sorted(storage.glob("session/*/*.json")), 1):
             if number > OPENCODE_FILES_MAX or number <= int(position or 0):

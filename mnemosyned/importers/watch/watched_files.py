@@ -53,9 +53,9 @@ def store_note(
 ) -> tuple[dict[str, str], int]:
     """Store the parts of a note whose ids are not in `before`; return memory ids by part.
 
-    Each new part supersedes a memory whose part is missing; if more are missing, the note's first
-    part supersedes these too, and an empty note changes nothing. `version` distinguishes this change
-    in the ids of parts that come back. The number is that of new memories.
+    Each new part supersedes a memory whose part is missing now. If more parts are missing, the note's first
+    part supersedes the rest; an empty note changes nothing. `version` makes new ids for parts that come back.
+    The second value is the number of new memories.
     """
     memories: dict[str, str] = {}
     stored = 0
@@ -80,7 +80,7 @@ def store_note(
 def _renew_superseded_id(
     service: MemoryService, part: Remember, version: str
 ) -> Remember:
-    """Return the part, with a new id if its memory was superseded, to be stored again."""
+    """Return the part; if its memory was superseded, with a new id made with `version`."""
     try:
         known = service.call(Get(str(part.id)), background=True).memory
     except NotFound:
@@ -91,7 +91,7 @@ def _renew_superseded_id(
 
 
 def _store_part(service: MemoryService, part: Remember, replaced: str | None) -> bool:
-    """Store a part, superseding the memory `replaced` if possible; return True if new."""
+    """Store a part, superseding the memory `replaced` unless it was forgotten; return True if it is new."""
     attempts = [part]
     if replaced is not None and replaced != part.id:
         # The second attempt is for a replaced memory that was forgotten.
@@ -197,7 +197,7 @@ class FileReader:
         return now.stored
 
     def _find_saved_state(self, now: WatchedFile) -> WatchedFile | None:
-        """Return the state saved about a file, also under a former name, or None."""
+        """Return a file's saved state, or None; a moved file's state is deleted under the old path."""
         known = self._watches.file(now.path)
         if known:
             return known
@@ -217,7 +217,7 @@ class FileReader:
         identity: transcripts.TranscriptIdentity,
         pause: Callable[[], bool],
     ) -> WatchedFile:
-        """Store a transcript's messages from the saved position until `pause` returns True."""
+        """Store messages after the saved position until `pause` returns True; return the file's new state."""
         session = self._find_or_add_session(now, identity)
         position, file = 0, before.file if before else ""
         if before and before.format == TRANSCRIPT:
@@ -294,7 +294,7 @@ class FileReader:
         now: WatchedFile,
         before: WatchedFile | None,
     ) -> WatchedFile:
-        """Store the changed sections of a note as memories."""
+        """Store the changed sections of a note; return the file's new state."""
         records = format.read(source, START)
         parts = [each.memory for each in records if isinstance(each, ImportItem)]
         known = dict(before.memories) if before else {}

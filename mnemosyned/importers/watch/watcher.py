@@ -54,7 +54,7 @@ class Notifications(FileSystemEventHandler):
         self._places: set[str] = set()
 
     def follow(self, folders: list[str]) -> dict[str, str]:
-        """Watch exactly these paths; return the reason of the failure for each path that failed."""
+        """Watch exactly these paths; return the reason for each path that gives no events."""
         self.close()
         if not folders:
             return {}
@@ -87,7 +87,7 @@ class Notifications(FileSystemEventHandler):
             observer.join(CLOSE_S)
 
     def on_any_event(self, event: FileSystemEvent) -> None:
-        """Call `on_change` with a changed file's path, `on_loss` for a deleted watched folder."""
+        """Call `on_change` with a changed file's path, or `on_loss` if a watched folder was deleted."""
         if event.event_type == EVENT_TYPE_DELETED and event.src_path in self._places:
             self._on_loss()
         if event.is_directory or event.event_type not in CHANGES:
@@ -232,7 +232,7 @@ class Watcher:
     # --------------------------------------------------------------- thread
 
     def update_folders(self) -> None:
-        """Make the thread watch the saved folders; start it if there are any."""
+        """Make the thread watch the saved folders; start the thread if there are folders."""
         if self._thread:
             self._changed.set()
             self._due.wake()
@@ -284,7 +284,7 @@ class Watcher:
                 self._read_file(path)
 
     def _begin_watching(self) -> None:
-        """Follow the events of the watched paths; scan those without events more often."""
+        """Follow the events of the watched paths; note and log the paths without events."""
         self._roots = list(self._list_watched_paths())
         self._places = _read_folder_identities(self._roots)
         fit = [root for root in self._roots if not _find_watch_problem(root)]
@@ -294,7 +294,7 @@ class Watcher:
             log.warning("watch_without_events", folder=folder, reason=problem)
 
     def _scan_roots(self) -> Iterator[str]:
-        """Yield watched files with changes since the last reading; forget missing files."""
+        """Yield the paths of watched files that changed since their last reading; forget missing files."""
         room = files_max = self._settings.config.watch.files_max
         for root in self._roots:
             if not os.path.exists(root):  # noqa: PTH110
@@ -354,7 +354,7 @@ class Watcher:
         return self._due.stopping
 
     def _put_changed_file(self, path: str) -> None:
-        """Queue a changed file, if it is watched, until it settles (called by the observer)."""
+        """Queue a changed file, if it is watched, for a time when it has settled (called by the observer)."""
         if not watched_files.may_have_format(path) or not self._is_watched(path):
             return
         pause = self._pauses.get(path, 0.0)
