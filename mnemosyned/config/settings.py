@@ -165,11 +165,11 @@ class SleepConfig(_Section, frozen=True):
         return timedelta(hours=self.ttl_hours) / 2
 
     def cutoff(self, now: datetime) -> datetime:
-        """Return the time at `now` before which memories are old enough to be consolidated."""
+        """Return the time, as of `now`, before which memories are old enough to be consolidated."""
         return shift(now, -self.consolidation_age)
 
     def rollup_cutoff(self, now: datetime) -> datetime:
-        """Return the time at `now` before which a period must have ended to be summarized."""
+        """Return the time, as of `now`, before which a period must have ended to be summarized."""
         return shift(self.cutoff(now), -timedelta(hours=self.rollup_delay_hours))
 
 

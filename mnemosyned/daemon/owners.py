@@ -538,7 +538,10 @@ class OwnerResources:
         def send_checked(
             request: HttpRequest, response: Response, counted: ExitStack
         ) -> Iterator[bytes]:
-            """Yield an empty chunk, then the stream's chunks, each once the token could be checked."""
+            """Yield an empty chunk, then each chunk of the stream once the token was checked.
+
+            While the database does not answer, chunks wait. A refused token ends the stream with its error.
+            """
             waiting = b""
             with counted:
                 yield b""  # from here on, closing it ends the stream and its count
@@ -665,7 +668,10 @@ class MemberCaller(resources.ScopedCaller):
         }
 
     def call(self, request: Request[R], /) -> R:
-        """Carry out a request on the memory and its groups. Raises `ScopeMissing` and the request's errors."""
+        """Carry out a request on the own memory or a group's, and return the result.
+
+        Recall and context search all of these memories. Raises `ScopeMissing` and the request's errors.
+        """
         verb: type[Request[Any]] = type(request)
         _log_about(self._holder.owner)  # a call before it may have been about a group
         if verb in (Recall, Context):

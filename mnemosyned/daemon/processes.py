@@ -174,7 +174,7 @@ class ProcessRelay:
         return self._readers.has_readers(owner)
 
     def count_readers(self, owner: int, change: int) -> None:
-        """Add `change` to an owner's readers; after the last, it counts as read for `KEPT_S` seconds."""
+        """Add `change` to an owner's number of readers; at 0, note that readers may come back for `KEPT_S`."""
         slot = owner % SLOTS
         with self._changing:
             self._counts[slot] += change
@@ -247,7 +247,10 @@ class FurtherProcess:
         return own
 
     def start(self, address: str) -> None:  # noqa: ARG002 as for the first process
-        """Report this process as ready; start a thread that answers the first process, and ends with it."""
+        """Report this process as ready, and start a thread that answers the first process.
+
+        When the first process ends, the thread stops this process by SIGTERM.
+        """
 
         def answer() -> None:
             """Answer questions and deliver events until the first process ends, then end this process."""

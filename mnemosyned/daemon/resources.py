@@ -154,7 +154,7 @@ class ScopedCaller(Caller):
         self._group = group
 
     def call(self, request: Request[R], /) -> R:
-        """Carry out a request and return its result. Raises `ScopeMissing`, and its errors."""
+        """Carry out a request and return its result. Raises `ScopeMissing` and the request's errors."""
         self.check(request)
         return self._caller.call(request)
 

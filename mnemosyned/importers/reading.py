@@ -348,7 +348,10 @@ class JsonReader:
             self._read_more(max(JSON_CHUNK_BYTES, waiting))
 
     def _scan_value(self) -> tuple[Any, int] | None:
-        """Return the present value and its end; None if more must be read first. Raises `SourceRefused`."""
+        """Return the value that begins at the present place, and its end; None if more must be read first.
+
+        Raises `SourceRefused`.
+        """
         try:
             value, end = _scan(self._text, self._place)
         except json.JSONDecodeError as error:

@@ -107,7 +107,7 @@ def change_learning(visit: Visit) -> Response:
 
 
 def show_ended(visit: Visit) -> Response:
-    """Show what newer statements ended: all that is in force, that of one memory, or what was undone."""
+    """Show what newer statements ended: all in force, all of one memory, or all that was undone."""
     chosen = visit.pick(("id", "undone"))
     asked = {"undone": "all" if "id" in chosen else "false", **chosen}
     if asked["undone"] == "all":
@@ -164,7 +164,10 @@ def count_names(
 
 
 def count_by_period(days: Iterable[date]) -> tuple[str, list[DayTotals]]:
-    """Return a unit (day, week, month), and the number of given days in each such period, at most 60."""
+    """Return a unit (day, week or month), and the number of given days in each period of that unit.
+
+    The unit is the shortest that needs at most 60 periods.
+    """
     ordered = sorted(days)
     span = (ordered[-1] - ordered[0]).days
     unit, length = next(
@@ -474,7 +477,10 @@ def count_days(
     last: date | None = None,
     by: PeriodUnit = "day",
 ) -> list[DayTotals]:
-    """Return the counts by day (hour, month), of the last 30 days by default, in this machine's zone."""
+    """Return the counts by day (or hour, month) of memories between two days, or of the last 30 days.
+
+    Days begin at midnight of this machine's zone, or if the daemon does not know it, of the daemon's.
+    """
     within = {"since": str(first), "until": str(last)} if first else {}
     try:
         zone = {"zone": name} if (name := zone_name()) else {}

@@ -28,7 +28,7 @@ from mnemosyned.web.server import (
     ROUTES,
     SILENT_CHECKS_MAX,
     ChangeFeed,
-    _wait,
+    _wait_for_end,
     serve_pages,
 )
 
@@ -204,7 +204,7 @@ class Asked:
 def test_it_ends_when_nobody_used_it_for_so_long() -> None:
     asked = Asked(unused_s=61.0, is_up=True)
 
-    assert "1 minute" in _wait(asked, asked, 1)  # type: ignore[arg-type]
+    assert "1 minute" in _wait_for_end(asked, asked, 1)  # type: ignore[arg-type]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -221,7 +221,7 @@ def test_a_failed_server_ends_with_an_error(monkeypatch: pytest.MonkeyPatch) -> 
         asked.is_served = running.is_served
         monkeypatch.setattr(web_server, "BEAT_S", 0.01)
         with pytest.raises(MnemosynedError, match="opens them again"):
-            _wait(asked, asked, 1)  # type: ignore[arg-type]
+            _wait_for_end(asked, asked, 1)  # type: ignore[arg-type]
 
 
 def test_it_ends_when_the_daemon_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +229,7 @@ def test_it_ends_when_the_daemon_has_stopped(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(web_server, "CHECK_S", 0.0)
     asked = Asked(unused_s=0.0, is_up=False)
 
-    assert "the daemon has stopped" in _wait(asked, asked, 1)  # type: ignore[arg-type]
+    assert "the daemon has stopped" in _wait_for_end(asked, asked, 1)  # type: ignore[arg-type]
     assert asked.checks == SILENT_CHECKS_MAX
 
 

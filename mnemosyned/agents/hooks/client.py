@@ -154,7 +154,10 @@ def read_limit(usual_s: float) -> float:
 def post_in_time(
     post: Callable[[], tuple[int, bytes]], limit_s: float
 ) -> tuple[int, bytes]:
-    """Call `post`; return the HTTP status, `TIMED_OUT` after `limit_s` or 0 without an answer, and the body."""
+    """Call `post` with a time limit; return the HTTP status and the body.
+
+    The status is `TIMED_OUT` after the limit, and 0 without an answer.
+    """
     try:
         try:
             signal.setitimer(signal.ITIMER_REAL, limit_s, AGAIN_S)

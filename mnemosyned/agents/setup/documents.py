@@ -635,7 +635,7 @@ class Document:
         model: Callable[..., Json],
         *value: Json,
     ) -> None:
-        """Change the text by `edit`. Raises `NotEditable` if its data then are not what `model` returns."""
+        """Change text and data by `edit`. Raises `NotEditable` if the data are not those `model` returns."""
         try:
             expected = model(self.data, path, *value)
             text = edit(self.text, path, *value)

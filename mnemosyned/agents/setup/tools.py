@@ -214,8 +214,8 @@ def _restore_content(
 ) -> tuple[bytes | None, bool]:
     """Return a file's content without an edit, and True if an undo deletes the file.
 
-    If the file did not change since the edit, its old content is returned byte for byte; else the
-    edit's parts are removed. For a file that setup made, with nothing else in it, returns (None, True).
+    If the file did not change since the edit, the old content is returned byte for byte; else the edit's
+    parts are removed. For a file that setup made, with nothing else in it, returns (None, True).
     """
     if digest(content) == edit.after:
         if edit.before == ABSENT:
@@ -565,7 +565,7 @@ def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
 def edits_to_undo(
     journal: SetupJournal, tools: tuple[str, ...], project: Path | None
 ) -> list[FileEdit]:
-    """Return the edits of these tools, if any, in this project, if not None; newest first."""
+    """Return edits, newest first: of `tools` (of all if empty), in `project` (in all if None)."""
     return [
         edit
         for edit in reversed(journal.edits)

@@ -102,7 +102,10 @@ def _make_transcript_items(
 def captured_memory(
     message: TranscriptMessage, identity: TranscriptIdentity, conversation: str
 ) -> Remember:
-    """Return the memory of a transcript's message as live capture would, its id made with `conversation`."""
+    """Return the memory of a transcript's message with the id that live capture would give.
+
+    `conversation` is part of the id. A time in the future becomes the present.
+    """
     said = message.created_at
     return sendable(
         Remember(
