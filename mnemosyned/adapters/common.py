@@ -64,7 +64,7 @@ def run_steps(steps: Steps[R], caller: Caller) -> R:
 
 
 async def remember_all(caller: AsyncCaller, memories: Sequence[Remember]) -> None:
-    """Store memories in batches, each whole or not at all. Raises the first batch's error."""
+    """Store memories in batches, each whole or not at all. Stops at the first error, and raises it."""
     for begin in range(0, len(memories), BATCH_MAX):
         batch = list(memories[begin : begin + BATCH_MAX])
         await caller.call(RememberMany(batch))

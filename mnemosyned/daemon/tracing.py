@@ -73,7 +73,7 @@ def trace_requests(endpoint: str) -> Iterator[Trace]:
     def record(
         request: HttpRequest, verb: str, status: HTTPStatus, duration_s: float
     ) -> None:
-        """Record a request that this thread has just answered, after `duration_s` seconds."""
+        """Record, as a span, a request that this thread just answered, after `duration_s` seconds."""
         ended = time.time_ns()
         span = tracer.start_span(
             verb,

@@ -68,7 +68,7 @@ def project_of(
 
 
 def _find_git_directory(root: str) -> str | None:
-    """Return the git directory of a checkout at `root`, which a file may name, or None."""
+    """Return the git directory of a checkout at `root`, or None; a file `.git` may name it."""
     place = os.path.join(root, ".git")
     try:
         mode = os.stat(place).st_mode

@@ -298,7 +298,7 @@ def _find_conversation_id(
 
 
 def _find_first_text(lines: Sequence[TranscriptLine], key: str) -> str:
-    """Return the first text under `key` in any line, or inside of it; empty if there is none."""
+    """Return the first text under `key` in a line, its payload or its context; empty if there is none."""
     for line in lines:
         data = line.get("data")  # of Copilot
         context = data.get("context") if isinstance(data, Mapping) else None

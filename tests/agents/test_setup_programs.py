@@ -12,7 +12,7 @@ import pytest
 from agents.users import BIN, PROGRAMS, User
 
 from mnemosyned.agents.setup.parts import Machine
-from mnemosyned.agents.setup.targets import listed_hooks
+from mnemosyned.agents.setup.targets import list_codex_hooks
 
 pytestmark = pytest.mark.agents
 
@@ -63,7 +63,7 @@ def test_codex_says_in_a_check_which_hooks_it_trusts(user: User) -> None:
 
     untrusted = _problems(user)
     machine = Machine(home=user.home, directory=user.home, environment=user.environment)
-    hooks = listed_hooks(PROGRAMS / "codex", machine) or []
+    hooks = list_codex_hooks(PROGRAMS / "codex", machine) or []
     for hook in hooks:
         key, digest = hook["key"], hook["currentHash"]
         table = f'\n[hooks.state."{key}"]\ntrusted_hash = "{digest}"\n'

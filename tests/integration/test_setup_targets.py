@@ -33,7 +33,7 @@ from mnemosyned.agents.setup.tools import (
     ToolPlan,
     edits_to_undo,
     plan_tool,
-    recognized_edits,
+    recognize_edits,
     set_up,
     undo_all,
 )
@@ -128,7 +128,7 @@ class Home:
     def undo(self, *tools: str) -> list[str]:
         """Take out what setup wrote, whether or not there is a journal; what failed."""
         journal = self.journal
-        journal.edits += recognized_edits(TARGETS.values(), self.site, journal)
+        journal.edits += recognize_edits(TARGETS.values(), self.site, journal)
         edits = edits_to_undo(journal, tools, self.project)
         done = undo_all(edits, journal, self.site.machine)
         return [problem for _, problem in done if problem]

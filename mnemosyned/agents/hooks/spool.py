@@ -133,11 +133,11 @@ def put(place: str, name: str, content: bytes) -> int:
 
 
 def hand_in(place: str, post: Callable[[bytes], int]) -> None:
-    """Post calls that wait in a spool, the oldest first, at most `HANDED_IN_MAX`.
+    """Post calls that wait in a spool, in the order of their names, at most `HANDED_IN_MAX`.
 
-    `post` returns the HTTP status of the answer; its errors are raised. A call that is stored,
-    `REFUSED` or too old is deleted; any other status ends the loop. An entry that cannot be read is
-    renamed, so that it blocks no others.
+    `post` returns the HTTP status of the answer; its errors are raised. A call that is stored, `REFUSED` or
+    too old is deleted; any other status ends the loop. An entry that cannot be read is renamed, so that it
+    blocks no others.
     """
     handed_in = 0
     for name in list_waiting(place):

@@ -136,7 +136,7 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                     for event, hook in hooks.items()
                 ),
             ]
-        value = filled_form(self.form, site.programs)
+        value = fill_form(self.form, site.programs)
         entry = EntryPart(file, at, value, label=self.label)
         program = str(site.machine.program(target.programs[0]) or "")
         if self.add and program and not site.project:
@@ -269,7 +269,7 @@ def expand_path(path: str, machine: Machine) -> Path:
     return Path(_VARIABLE.sub(expand, path))
 
 
-def filled_form(form: str, programs: Programs, limit: int = 0) -> Json:
+def fill_form(form: str, programs: Programs, limit: int = 0) -> Json:
     """Return a form of `targets.toml` as JSON data, with programs and time limit filled in."""
     words: dict[str, Json] = {
         "{mnem}": str(programs.mnem),
@@ -291,7 +291,7 @@ def filled_form(form: str, programs: Programs, limit: int = 0) -> Json:
 def hooks_by_event(form: str, events: str, programs: Programs) -> dict[str, Json]:
     """Return the hook for each event, by event; `form` and `events` are names in `targets.toml`."""
     return {
-        event: filled_form(form, programs, limit)
+        event: fill_form(form, programs, limit)
         for event, limit in _TABLES["events"][events].items()
     }
 
@@ -319,7 +319,7 @@ def untrusted_events(machine: Machine, folder: Path) -> list[str]:
     The `codex` program is asked; if it does not answer, Codex's files in `folder` are read.
     """
     program = machine.program("codex")
-    listed = None if program is None else listed_hooks(program, machine)
+    listed = None if program is None else list_codex_hooks(program, machine)
     if listed is not None:
         return [
             str(hook.get("eventName"))
@@ -351,7 +351,7 @@ def _find_trust_keys(file: Path) -> Iterator[tuple[str, str]]:
                     yield event, f"{file}:{label}:{index}:{place}"
 
 
-def listed_hooks(program: Path, machine: Machine) -> list[dict[str, Json]] | None:
+def list_codex_hooks(program: Path, machine: Machine) -> list[dict[str, Json]] | None:
     """Return the user's hooks as Codex's program lists them; None if it does not answer."""
     about = {"name": "mnem", "title": "mnem", "version": "1"}
     messages: list[Json] = [
@@ -449,7 +449,7 @@ def _package_content(row: Json, *, about: Json) -> Json:
     """Return the data of a JSON file in a plugin package, built from its row in `packages.toml`."""
     content = {**(about if row.get("about") else {}), **row.get("json", {})}
     if server := row.get("server"):
-        content["mcpServers"] = {NAME: filled_form(server, PROGRAMS)}
+        content["mcpServers"] = {NAME: fill_form(server, PROGRAMS)}
     if form := row.get("hooks"):
         hooks = hooks_by_event(form, row["events"], PROGRAMS)
         content["hooks"] = {event: [hook] for event, hook in hooks.items()}

@@ -574,7 +574,7 @@ def edits_to_undo(
     ]
 
 
-def recognized_edits(
+def recognize_edits(
     targets: Iterable[SetupTarget], site: SetupSite, journal: SetupJournal
 ) -> list[FileEdit]:
     """Return an edit for each file with parts of ours, for tools that the journal lacks.

@@ -23,7 +23,7 @@ from mnemosyned.agents.setup.tools import (
     edits_to_undo,
     plan_tool,
     plan_undo,
-    recognized_edits,
+    recognize_edits,
     set_up,
     summarize_parts,
     undo_all,
@@ -431,7 +431,7 @@ class SetupRun:
 
         Edits unknown to the journal are recognized by our entries in the tools' files.
         """
-        recognized = recognized_edits(TARGETS.values(), self.site, self.journal)
+        recognized = recognize_edits(TARGETS.values(), self.site, self.journal)
         self.journal.edits += recognized
         edits = edits_to_undo(self.journal, tools, self.project)
         if titles := {TARGETS[edit.tool].title for edit in edits if edit in recognized}:

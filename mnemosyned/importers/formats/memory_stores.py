@@ -241,7 +241,7 @@ class StoreFormat(ImportFormat):
             return []
 
     def _read_rows(self, source: ImportSource, position: str) -> Records:
-        """Yield the memories in a database's tables after a position "table/rowid"."""
+        """Yield the memories in a database's tables after a position, "number of the table/rowid"."""
         begun, _, row = position.partition("/")
         with reading.open_database(source.path) as database:
             for number, table in enumerate(self._find_tables(source)):
@@ -356,7 +356,7 @@ class StoreFormat(ImportFormat):
 
 
 def _has_records(database: sqlite3.Connection, table: StoreTable) -> bool:
-    """Return True if a database has the table's required columns, and a row for its `where`."""
+    """Return True if a database has the table's required columns, and its query `where` finds a row."""
     present = reading.columns_of(database, table.name)
     needed = table.columns[: table.required]
     if not all(present.intersection(column.split("|")) for column in needed):

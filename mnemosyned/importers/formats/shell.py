@@ -112,7 +112,7 @@ def _take_line(
 
 
 def _take_bash_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
-    """Take a line; "#<seconds>" begins a command with all lines up to the next such line."""
+    """Return a new command, or add the line to the last if that began with a time "#<seconds>"."""
     if stamp := _STAMP.match(line.data):
         return _Command(time=int(stamp[1]))
     if last and last.time and not last.problem and last.add_line(line.text):
@@ -121,7 +121,7 @@ def _take_bash_line(line: reading.TextLine, last: _Command | None) -> _Command |
 
 
 def _take_zsh_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
-    """Take a line: it continues the last command if that ends with a backslash, else begins one."""
+    """Return a new command, or add the line to the last if that ends with a backslash."""
     data = _META.sub(lambda meta: bytes(byte ^ 0x20 for byte in meta[1]), line.data)
     text = data.decode("utf-8", "replace").rstrip("\r\n")
     if last and last.text.endswith("\\") and last.text.count("\n") < LINES_MAX:
@@ -134,7 +134,7 @@ def _take_zsh_line(line: reading.TextLine, last: _Command | None) -> _Command | 
 
 
 def _take_fish_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
-    """Take a line: "- cmd: …" begins a command, "  when: <seconds>" sets its time."""
+    """Return a new command for a line "- cmd: …"; a line "  when: <seconds>" sets the last one's time."""
     if line.data.startswith(_FISH_COMMAND):
         written = line.text[len(_FISH_COMMAND) :]
         text = re.sub(r"\\(n|\\)", lambda m: "\n" if m[1] == "n" else "\\", written)

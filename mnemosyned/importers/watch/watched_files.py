@@ -80,7 +80,7 @@ def store_note(
 def _renew_superseded_id(
     service: MemoryService, part: Remember, version: str
 ) -> Remember:
-    """Return the part; if its memory was superseded, with a new id made with `version`."""
+    """Return the part, with a new id made with `version` if its memory was superseded."""
     try:
         known = service.call(Get(str(part.id)), background=True).memory
     except NotFound:
@@ -129,7 +129,7 @@ def may_have_format(path: str) -> bool:
 
 
 def files_below(root: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield path and status of a file, or of those below a folder with names of watched formats.
+    """Yield path and status of the file `root`, or of each file in that folder with a name of watched formats.
 
     Links, hidden folders and folders of dependencies are skipped.
     """
