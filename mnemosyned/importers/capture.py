@@ -279,12 +279,12 @@ class Capture:
         return stored
 
     def drain(self) -> None:
-        """Read a part of each queued session's transcript now, until the queue is empty."""
+        """Store a part of each queued session's transcript now, until the queue is empty."""
         while session := self._due.take(0.0, early=True):
             self._read_due_session(session)
 
     def _run_thread(self, warm_up: Callable[[], object]) -> None:
-        """Call `warm_up`, and read due sessions' transcripts, until the queue is stopped."""
+        """Call `warm_up`, and store parts of due sessions' transcripts, until the queue is stopped."""
         while not self._due.stopping:
             try:
                 warm_up()
@@ -295,7 +295,7 @@ class Capture:
                 self._due.rest(REST_S)
 
     def _read_due_session(self, name: str) -> None:
-        """Read a part of a session's transcript, and queue it again for the rest or a retry."""
+        """Store and count a part of a session's transcript; queue the session again for the rest or a retry."""
         try:
             session = self._agents.session(name)
             if session is None or not session.transcript:

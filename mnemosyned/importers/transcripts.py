@@ -549,7 +549,7 @@ def _collect_messages(
 def clean_messages(
     messages: Sequence[TranscriptMessage],
 ) -> Iterator[TranscriptMessage]:
-    """Yield cleaned messages, of each id the last, without empty ones and announcements of tool calls."""
+    """Yield cleaned messages, without empty ones and announcements of tool calls; only the last of an id."""
     latest: dict[str | int, TranscriptMessage] = {}
     for position, message in enumerate(messages):
         latest[message.unique_id or position] = message

@@ -286,7 +286,10 @@ class StoreFormat(ImportFormat):
     def _read_export(
         self, source: ImportSource, export: StoreExport, done: int
     ) -> Records:
-        """Yield an export's memories after its first `done` elements. Raises `SourceRefused`."""
+        """Yield an export's memories after its first `done` elements, and a bad record for a damaged document.
+
+        Raises `SourceRefused` if the archive cannot be read.
+        """
         shared: dict[str, Any] = {"file.name": source.text_path.stem}
         numbers = count(1)
         patterns = map(re.compile, filter(None, (export.member, export.members)))

@@ -308,7 +308,7 @@ class ClaudeMemory(Notes):
 
 
 def _find_project_folder(path: Path) -> Path | None:
-    """Return the folder in which Claude Code keeps the project of a note; None for other notes."""
+    """Return Claude Code's folder for the project of a note; None for other notes."""
     match = _CLAUDE_MEMORY.fullmatch(str(path.absolute()))
     return Path(match[1]) if match else None
 
