@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import WAIT_S, Daemon, eventually, rows
+from e2e.daemons import WAIT_S, Daemon, episodes, eventually, rows
 from support.endpoints import process, quotes, says, serving, waits
 
 pytestmark = [pytest.mark.e2e, pytest.mark.fault]
@@ -47,7 +47,7 @@ def test_an_endpoint_that_dies_in_a_cycle_leaves_no_group_behind(start: Start) -
         fill(daemon)
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(daemon.post, "sleep")
-            eventually(lambda: written(daemon) > 0, "the first summary is on disk")
+            eventually(lambda: episodes(daemon) > 0, "the first summary is on disk")
             server.kill()
             report = asked.result(WAIT_S).body
 
@@ -183,8 +183,3 @@ def reload(daemon: Daemon) -> None:
         lambda: len(daemon.events("config_reloaded")) > done,
         "the settings are read again",
     )
-
-
-def written(daemon: Daemon) -> int:
-    count: int = daemon.post("status").body["tiers"]["episodic"]["count"]
-    return count

@@ -15,7 +15,7 @@ import pytest
 from support.engines import new_database
 from support.fakes import NOON, FakeClock, promotion
 from support.postgres import open_store, rows, run
-from support.twins import CYCLES_MAX, service_over
+from support.twins import service_over, sleep_all
 
 from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.values import MemoryFilter
@@ -146,13 +146,6 @@ def tell(
     ]
     for start in range(0, count, batch):
         service.remember_many(RememberMany(memories[start : start + batch]))
-
-
-def sleep_all(service: MemoryService) -> None:
-    for _ in range(CYCLES_MAX):
-        report = service.sleep(Sleep(force=True))
-        if not (report.promoted or report.rolled_up or report.remaining):
-            return
 
 
 def talk(at: int) -> str:

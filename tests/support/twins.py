@@ -59,10 +59,7 @@ class Twins:
     def sleep(self) -> None:
         """Let both sleep until nothing is left to do."""
         for service in self.services.values():
-            for _ in range(CYCLES_MAX):
-                report = service.sleep(Sleep(force=True))
-                if not (report.promoted or report.rolled_up or report.remaining):
-                    break
+            sleep_all(service)
 
     def ask(self, request: Recall) -> dict[str, list[Shown]]:
         """Ask both; what each answers."""
@@ -83,6 +80,14 @@ class Twins:
         silent = sum(not given[SQLITE] for _, given in answers)
         assert silent < SILENT_MAX * len(answers)
         return [text for text, given in answers if given[SQLITE] != given[POSTGRES]]
+
+
+def sleep_all(service: MemoryService) -> None:
+    """Let a memory sleep until nothing is left to do."""
+    for _ in range(CYCLES_MAX):
+        report = service.sleep(Sleep(force=True))
+        if not (report.promoted or report.rolled_up or report.remaining):
+            return
 
 
 def shown(hit: Hit | Line) -> Shown:
