@@ -390,14 +390,6 @@ def surface(name: str, home: Path) -> Iterator[Surface]:
             yield OverHttp(daemon) if name == "http" else InTheShell(daemon, home)
 
 
-@pytest.fixture
-def filled(daemon: Daemon) -> Daemon:
-    daemon.post(
-        "remember", id="tea", content="Tea at four, not at five.", session="home"
-    )
-    return daemon
-
-
 @pytest.mark.parametrize(
     ("verb", "query", "fields"),
     [
@@ -411,11 +403,13 @@ def filled(daemon: Daemon) -> Daemon:
     ],
 )
 def test_what_reads_can_be_asked_with_get(
-    filled: Daemon, verb: str, query: str, fields: dict[str, object]
+    daemon: Daemon, verb: str, query: str, fields: dict[str, object]
 ) -> None:
-    by_post = filled.post(verb, **fields)
+    tea = "Tea at four, not at five."
+    daemon.post("remember", id="tea", content=tea, session="home")
+    by_post = daemon.post(verb, **fields)
 
-    by_get = filled.request("GET", f"/v1/{verb}?{query}")
+    by_get = daemon.request("GET", f"/v1/{verb}?{query}")
 
     assert by_get.status == 200
     assert by_get == by_post
