@@ -488,8 +488,8 @@ _WORD_CHARS = 15
 def estimate_tokens(text: str) -> int:
     """Return an upper bound of a text's tokens in common vocabularies, without any vocabulary.
 
-    Three letters count as one token, and so does each digit, sign, and byte of a character outside
-    ASCII, which some models spell by bytes. Spaces count with the next word.
+    Three letters (two of a long word) count as one token, and so does each digit, sign, and byte of a
+    character outside ASCII, which some models spell by bytes. Spaces count with the next word.
     """
     tokens = 0
     for piece in _PIECES.findall(text):

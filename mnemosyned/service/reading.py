@@ -349,7 +349,7 @@ class SelectedMemories:
 def select_memories(
     store: MemoryStore, request: Filtered[Any], *, prefix: str = ""
 ) -> SelectedMemories:
-    """Return the memories that a request selects, by ids or by filters.
+    """Return the memories that a request selects by ids, or memories and learnings by filters; and a mark.
 
     `prefix` begins the request's names of filters by a field, such as `session`. Raises
     `NotFound`, `InvalidRequest`, `InvalidTime`, and `BatchChanged` if the selection differs

@@ -599,7 +599,7 @@ def _find_beginnings(
 
 
 def match_beginnings(terms: Terms) -> tuple[str, ...]:
-    """Return the lower-case beginnings by which words match the terms, the longest first."""
+    """Return the beginnings, in lower case, of words that match the terms, the longest first."""
     forms = (form for word in terms.words for form in terms.forms(word))
     words = {match_prefix(form).lower() for form in forms}
     words.update(gram.lower() for gram in terms.grams)

@@ -265,7 +265,7 @@ def send_or_keep(server: Server, envelope: Fields, path: str, wanted: int) -> No
 
 
 def describe_transcript(path: str) -> Fields | None:
-    """Return a transcript's device, inode and size; None if empty, missing or another user's."""
+    """Return a transcript's device, inode and size; None if empty, another user's or no file."""
     try:
         status = os.lstat(path)
     except (OSError, ValueError):

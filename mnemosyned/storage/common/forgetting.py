@@ -449,7 +449,7 @@ class DeletionStore(StorePart):
         *,
         before: datetime | None = None,
     ) -> list[str]:
-        """Return the keys of forgotten records: of the memories or calls `ids`, and final by `before`."""
+        """Return the keys of forgotten records: those of the memories or calls `ids`, or final by `before`."""
         return session.column(
             "SELECT id FROM forgotten WHERE owner = %(owner)s "
             "AND (id = ANY(%(ids)s::text[]) OR call = ANY(%(ids)s::text[]) "

@@ -378,7 +378,7 @@ class CommonSession(Protocol):
         """
 
     def leave_secrets(self, seq: int, episode: int) -> None:
-        """Mark the secrets of an original, which leaves an episode, in the other originals of that episode."""
+        """In the other originals of an episode, mark as secret the secrets of an original that leaves it."""
 
     def restate_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
         """Extract an edited original's exact values again; its secrets stay marked in the other originals."""

@@ -382,7 +382,7 @@ class WatchStore(StorePart):
 
     @reads
     def totals(self, session: CommonSession, folder: str) -> capture.FolderTotals:
-        """Return the number of files below a folder with a known format, and of memories stored of them."""
+        """Return how many files of known formats a folder has, how many memories, and when they were read."""
         row = session.execute(
             "SELECT count(*), coalesce(sum(stored), 0)::bigint, max(read_at) "
             f"FROM watched_file WHERE {_BELOW} AND format != ''",

@@ -130,9 +130,9 @@ class PostgresOwners(administration.AdministeredOwners):
     ) -> Sequence[int]:
         """Return up to `limit` numbers of owners above `after` with work for a sleep cycle.
 
-        Work is a working memory from before `before`, a summary without a roll-up whose period of a
-        level began before `closed` of this level, a stale summary, or memories to be deleted for
-        good. With `archived`, it is also an archive whose text may be pruned.
+        Work is a working memory from before `before`, a summary without a roll-up whose period began
+        before the time of its level in `closed`, a stale summary, or memories to be deleted
+        for good. With `archived`, it is also an archive whose text may be pruned.
         """
         ends = [closed[level] for level in Level if level]
         rows = self._ask("owners_with_work", archived, before, *ends, after, limit)

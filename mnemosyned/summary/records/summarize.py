@@ -637,7 +637,7 @@ def summarize_records(
 
 
 def _read_items(content: str, zone: tzinfo) -> Sequence[RecordItem]:
-    """Return the items of the first reader that takes a memory's text; empty for prose."""
+    """Return the items of the first reader that takes a memory's text; empty for prose or a long text."""
     if len(content) > CONTENT_CHARS_MAX or not content.strip():
         return ()
     if "\n" not in content and not _SIGN.search(content):

@@ -141,7 +141,7 @@ for _format in _TABLES["formats"]:
 
 
 def _measure_card_number(text: str) -> int:
-    """Return the length of the card number at a text's start, or 0 if its check digit is wrong."""
+    """Return the length of the card number at a text's start, or 0 if its size or check digit is wrong."""
     digits = re.sub(r"\W", "", text)
     wanted = _CARD_DIGITS.get(digits[:2], 0) if digits[0] == "3" else 16
     doubled = [sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2]]
