@@ -49,9 +49,9 @@ REMINDER_LINE_CHARS_MAX = 300
 QUERY_CHARS_MAX = 600
 HITS_MAX = 20
 PROJECT_SESSIONS_MAX = 100
-MEMORIES_READ_MAX, OLDER_READ_MAX = 250, 60
-"""Memories of the project, the newest, whose statements are compared with the prompt, and older ones of
-people that are nearest to it."""
+MEMORIES_READ_MAX, NOTES_READ_MAX, OLDER_READ_MAX = 250, 60, 60
+"""Memories of the project and notes of no session, the newest, whose statements are compared with the prompt,
+and older ones of people, of each of the two, that are nearest to it."""
 POSITIONS_MAX = 5_000
 """Memories of people, the newest of each tier, among which the nearest are found."""
 KEYWORDS_SHARE_MIN = 0.3
@@ -316,9 +316,12 @@ class Reminder:
         """
         agents = self._store.agents
         read: dict[str, MemoryRecord] = {}
-        for names in (sessions, [DEFAULT_SESSION]):
-            newest = agents.latest(names, MEMORIES_READ_MAX)
-            if len(newest) == MEMORIES_READ_MAX:
+        for names, most in (
+            (sessions, MEMORIES_READ_MAX),
+            ([DEFAULT_SESSION], NOTES_READ_MAX),
+        ):
+            newest = agents.latest(names, most)
+            if len(newest) == most:
                 positions = agents.latest_positions(
                     names, POSITIONS_MAX, without=ASSISTANT
                 )
