@@ -360,8 +360,8 @@ def store_batch(
 ) -> int:
     """Store memories in one request and return how many were new.
 
-    If the request is refused for a memory, store them one by one and log each refusal as the event
-    `refusal_event`. With `background` other requests go first. Raises any other error.
+    If the request is refused because of a memory, store the memories one by one, and log each refusal as the
+    event `refusal_event`. With `background` other requests go first. Raises any other error.
     """
     if not memories:
         return 0

@@ -44,9 +44,9 @@ def project_of(
 ) -> Project:
     """Return the project of a directory, or `NO_PROJECT` for the home directory or the root.
 
-    The key of a git repository is its remote `origin` ("github.com/ann/shop"), or without one the
-    path that its worktrees share; elsewhere it is the directory. `override` is used as the key if
-    not empty, `home` replaces the user's home directory. Starts no process.
+    The key of a git repository is its remote `origin` ("github.com/ann/shop"); without a remote, the path
+    that its worktrees share. Elsewhere the key is the directory. `override` is used as the key if not empty,
+    `home` replaces the user's home directory. Starts no process.
     """
     path = os.fspath(directory) if directory else ""
     if chosen := override.strip()[:KEY_CHARS_MAX]:

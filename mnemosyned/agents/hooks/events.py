@@ -123,8 +123,8 @@ def client_of(
 ) -> str:
     """Return the name of the tool that called the hook, such as "cursor".
 
-    Marks in payload and environment come first, as several tools run the hooks of one settings
-    file; then the first argument or the payload's `client`, the transcript's path, and weak marks.
+    Several tools run the hooks of one settings file, so marks in payload and environment come first. Then
+    come the first argument or the payload's `client`, the transcript's path, and weak marks.
     """
     marks = _find_marked_clients("marks", payload, environment)
     if client := next(marks, ""):

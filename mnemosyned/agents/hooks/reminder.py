@@ -226,8 +226,8 @@ class Reminder:
     ) -> list[injected.InjectedQuote]:
         """Return the learnings that apply to the query and that the session lacks, most probable first.
 
-        Each is followed by all other learnings of its message, if they are short together: together
-        they state one rule, of which a prompt may resemble only one sentence.
+        After each come all other learnings of its message, if they are short. Together they state one rule,
+        while a prompt may resemble only one of its sentences.
         """
         known = {*session.shown, session.session}
         untold = [

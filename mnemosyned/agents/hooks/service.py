@@ -121,7 +121,7 @@ class HookService:
         self.capture.close()
 
     def _warm_up(self) -> None:
-        """Compose and discard texts for a session once, if there is any, so that the next prompt is quick."""
+        """Compose texts for a recent session once, and discard them, so that the next prompt is quick."""
         sessions = [] if self._is_warm else self._agents.recent(1)
         if not sessions:
             return

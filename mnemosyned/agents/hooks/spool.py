@@ -136,8 +136,7 @@ def hand_in(place: str, post: Callable[[bytes], int]) -> None:
     """Post calls that wait in a spool, in the order of their names, at most `HANDED_IN_MAX`.
 
     `post` returns the HTTP status of the answer; its errors are raised. A call that is stored, `REFUSED` or
-    too old is deleted; any other status ends the loop. An entry that cannot be read is renamed, so that it
-    blocks no others.
+    too old is deleted; any other status ends the loop. An unreadable entry is renamed, and the loop goes on.
     """
     handed_in = 0
     for name in list_waiting(place):

@@ -317,7 +317,10 @@ class HttpProtocol:
         return line
 
     def _join_chunks(self) -> bytes:
-        """Remove the complete chunks and return them as one, which h11 parses faster; empty without any."""
+        """Remove all complete chunks and return a single one with their bytes, as h11 parses it faster.
+
+        Empty if no chunk is complete.
+        """
         data, at = bytearray(), 0
         while size := _CHUNK_SIZE.match(self._incoming, at, at + CHUNKED_BYTES):
             begin, count = size.end(), int(size[1], 16)
