@@ -37,6 +37,8 @@ _WORD_ENDS = r"(?!\w|-(?!(?:se|me|te|nos)(?!\w)))"
 """No letter follows, nor a hyphen that joins more than a pronoun: `mudou-se`, but not `rose-garden`."""
 _TOKEN = re.compile(r"[^\W_](?:(?:[\w.@:/%+'-]|(?<=\d),(?=\d))*\w)?[%€$£]?")
 _TIME = re.compile(r"\d{1,2}(?:[:h.]\d\d|h|am|pm)\Z")
+_HOUR = re.compile(r"1?\d|2[0-4]")
+_AT = re.compile(r"(?<!\w)(?:at|um|om|las|alle|às|kl\.?|klockan|o|в) $")
 _QUOTED = re.compile(r"[\"“„«‚][^\"”“»]{2,200}[\"”“»]")
 
 
@@ -229,7 +231,8 @@ def _read_words(
         key = fold_case(word)
         is_name = start > 0 and text[start].isupper()
         unit = ""
-        is_in_day = any(first <= start < last for first, last in days)
+        is_at = bool(_HOUR.fullmatch(word) and _AT.search(low, 0, start))
+        is_in_day = not is_at and any(first <= start < last for first, last in days)
         if is_in_day and (word[0].isdigit() or word in MONTHS):
             kind, unit = "when", "day" if word[0].isdigit() else ""
         elif not word.isalpha() and any(map(str.isdigit, word)):
@@ -251,6 +254,8 @@ def _read_words(
             after = fold_case("".join(low[end:].split(maxsplit=1)[:1]).strip(".,;:!)"))
             kinds = (name for name, each in _UNITS.items() if each.fullmatch(after))
             unit = next(kinds, "")
+            if is_at and not unit and not text[end + 1 : end + 2].isupper():
+                kind = "when"  # else it is of an address, as in "at 14 King Street"
         is_owner = match[0].endswith("'s")
         yield StatementWord(key, start, kind, unit, is_owner)
 
