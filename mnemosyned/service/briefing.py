@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.briefing import (
+    ProjectStatement,
     StatementKind,
     drop_repetitions,
     find_statements,
@@ -135,8 +136,6 @@ class BriefingService:
                 or edits.is_pinned(statement.memory.id)
             )
         ]
-        known = [find_keywords(learning.text) for learning in learnings]
-        known += [find_keywords(quote.text) for quote in pinned]
         finder = SuccessorFinder(
             stated,
             edits=edits,
@@ -147,6 +146,42 @@ class BriefingService:
                 for each in memories
             },
         )
+        stated, odds = self._select_statements(stated, learnings, pinned)
+        tasks = {each.memory.id for each in stated if each.kind is StatementKind.OPEN}
+        sections = [
+            InjectedSection("Pinned by the user:", pinned, PINNED_CHARS_MAX),
+            InjectedSection(
+                "Standing preferences and instructions:",
+                [
+                    quote_learning(each, edits, reason=f"{each.kind} in force")
+                    for each in learnings
+                ],
+                LEARNINGS_CHARS_MAX,
+            ),
+            *_divide_statements(stated, odds, edits),
+        ]
+        *first, unfinished, rest = finder.put_newest_first(sections)
+        # A task whose line now begins with a newer statement is done, unless that is a task, too.
+        done = [quote for quote in unfinished.quotes if quote.id not in tasks]
+        open_tasks = [quote for quote in unfinished.quotes if quote.id in tasks]
+        unfinished = replace(unfinished, quotes=open_tasks)
+        rest = replace(rest, quotes=[*done, *rest.quotes])
+        return assemble_sections(
+            [*first, unfinished, rest], chars_max=BRIEFING_CHARS_MAX
+        )
+
+    def _select_statements(
+        self,
+        stated: Iterable[ProjectStatement],
+        learnings: Sequence[Learning],
+        pinned: Iterable[InjectedQuote],
+    ) -> tuple[list[ProjectStatement], Mapping[str, float]]:
+        """Return statements without what learnings, pinned lines or newer statements say, and without remarks.
+
+        Beside them stand the log odds that later sessions need what a memory states, by the memory's id.
+        """
+        known = [find_keywords(learning.text) for learning in learnings]
+        known += [find_keywords(quote.text) for quote in pinned]
         learned: dict[str, list[str]] = defaultdict(list)
         for learning in learnings:
             learned[learning.memory or ""].append(learning.text)
@@ -164,70 +199,12 @@ class BriefingService:
                 if each.kind is StatementKind.STATED
             }
         )
-        stated = [
+        needed = [
             each
             for each in drop_repetitions(besides, known=known)
             if odds.get(each.memory.id, 0.0) >= NEED_POSSIBLE
         ]
-        left = [each for each in stated if each.kind is StatementKind.OPEN]
-        tasks = {each.memory.id for each in left}
-        left = left[:OPEN_MAX]
-        last = [
-            each
-            for each in stated
-            if each.memory.session == stated[0].memory.session and each not in left
-        ]
-        weighty = [each for each in last if each.kind is not StatementKind.STATED]
-        last = sorted(
-            weighty or last, key=lambda each: each.kind is not StatementKind.GRAVE
-        )[:LAST_MAX]
-        decided = [each for each in stated if each not in (*last, *left)]
-        # What was only stated fills the room that is left, and what is hardly needed the rest of it.
-        decided.sort(
-            key=lambda each: (
-                each.kind is not StatementKind.DECIDED,
-                odds.get(each.memory.id, 0.0) < NEED_LIKELY,
-            )
-        )
-        decided = decided[:DECIDED_MAX]
-        sections = [
-            InjectedSection("Pinned by the user:", pinned, PINNED_CHARS_MAX),
-            InjectedSection(
-                "Standing preferences and instructions:",
-                [
-                    quote_learning(each, edits, reason=f"{each.kind} in force")
-                    for each in learnings
-                ],
-                LEARNINGS_CHARS_MAX,
-            ),
-            *(
-                InjectedSection(
-                    f"{title} in this project:",
-                    [
-                        quote_memory(
-                            each.memory, each.text, edits, reason=_REASONS[each.kind]
-                        )
-                        for each in statements
-                    ],
-                    chars_max,
-                    newest_first=statements is decided,
-                )
-                for title, statements, chars_max in (
-                    ("Last session", last, LAST_CHARS_MAX),
-                    ("Still open", left, OPEN_CHARS_MAX),
-                    ("Decided or stated", decided, BRIEFING_CHARS_MAX),
-                )
-            ),
-        ]
-        *first, unfinished, rest = finder.put_newest_first(sections)
-        # A task whose line now begins with a newer statement is done, unless that is a task, too.
-        done = [quote for quote in unfinished.quotes if quote.id not in tasks]
-        open_tasks = [quote for quote in unfinished.quotes if quote.id in tasks]
-        unfinished = replace(unfinished, quotes=open_tasks)
-        rest = replace(rest, quotes=[*done, *rest.quotes])
-        return assemble_sections(
-            [*first, unfinished, rest], chars_max=BRIEFING_CHARS_MAX
-        )
+        return needed, odds
 
     def _pinned_quotes(
         self, project: str, edits: ledger.BriefingEdits
@@ -299,6 +276,49 @@ class BriefingService:
         return conversation.RatedInjection(
             request.id, outcome, self.store.injections.totals()
         )
+
+
+def _divide_statements(
+    stated: Sequence[ProjectStatement],
+    odds: Mapping[str, float],
+    edits: ledger.BriefingEdits,
+) -> list[InjectedSection]:
+    """Return sections for the last session, for open tasks, and for other decisions and statements."""
+    left = [each for each in stated if each.kind is StatementKind.OPEN][:OPEN_MAX]
+    last = [
+        each
+        for each in stated
+        if each.memory.session == stated[0].memory.session and each not in left
+    ]
+    weighty = [each for each in last if each.kind is not StatementKind.STATED]
+    last = sorted(
+        weighty or last, key=lambda each: each.kind is not StatementKind.GRAVE
+    )[:LAST_MAX]
+    decided = [each for each in stated if each not in (*last, *left)]
+    # What was only stated fills the room that is left, and what is hardly needed the rest of it.
+    decided.sort(
+        key=lambda each: (
+            each.kind is not StatementKind.DECIDED,
+            odds.get(each.memory.id, 0.0) < NEED_LIKELY,
+        )
+    )
+    decided = decided[:DECIDED_MAX]
+    return [
+        InjectedSection(
+            f"{title} in this project:",
+            [
+                quote_memory(each.memory, each.text, edits, reason=_REASONS[each.kind])
+                for each in statements
+            ],
+            chars_max,
+            newest_first=statements is decided,
+        )
+        for title, statements, chars_max in (
+            ("Last session", last, LAST_CHARS_MAX),
+            ("Still open", left, OPEN_CHARS_MAX),
+            ("Decided or stated", decided, BRIEFING_CHARS_MAX),
+        )
+    ]
 
 
 def quote_learning(
