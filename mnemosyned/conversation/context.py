@@ -375,7 +375,7 @@ class WindowFitter:
     def _choose_window(
         self, shortened: _ShortenedTail, budget: TokenBudget, *, room: int
     ) -> ChosenWindow:
-        """Return a window of `room` tokens, chosen from a conversation with shortened tool results."""
+        """Return the newest messages that fit in `room` tokens, and the fresh tail even if it does not fit."""
         return ContextManager(budget, counter=self._counter).select_window(
             self._system,
             shortened.new,

@@ -241,9 +241,9 @@ def _open_model(llama_cpp: Any, load: LoadModel, **options: Any) -> Any:  # noqa
 
 
 def _choose_window_tokens(llama_cpp: Any, load: LoadModel) -> int:  # noqa: ANN401
-    """Return the size of the context window in tokens, as configured or as the model's file says.
+    """Return the context window in tokens: as configured, or the model's own up to `CONTEXT_TOKENS`.
 
-    Raises `RequestFailed` if the file is damaged, or too little memory is free for the window.
+    Raises `RequestFailed` if the file is damaged, or without a GPU too little memory is free.
     """
     try:
         header = llama_cpp.Llama(

@@ -314,7 +314,7 @@ class AuditLog:
             )
 
     def wrap(self, caller: Caller, *, owner: int = 0) -> Caller:
-        """Return a caller that logs each call, as sent by `owner` over the socket, or if 0 by `REQUESTER`."""
+        """Return a caller that logs each call as one of `owner` over the socket, or of `REQUESTER` if 0."""
         return AuditedCaller(caller, self, owner=owner)
 
     def note_change(self, verb: str, owner: int, ids: Sequence[str] = ()) -> None:

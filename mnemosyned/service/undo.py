@@ -134,9 +134,9 @@ class UndoService:
     # ------------------------------------------------------------- actions
 
     def _find_action(self, id: str) -> UndoableAction | None:
-        """Return the action with an id, or None if it is unknown; for `LAST_ACTION` the newest.
+        """Return the action with an id, None for another id, such as a cycle's.
 
-        Raises `CannotUndo` if there is no newest action or cycle.
+        For `LAST_ACTION`, return the newest action or cycle. Raises `CannotUndo` if there is neither.
         """
         since = shift(self.sleeper.cycle.clock.now(), -ACTIONS_KEPT)
         if id != LAST_ACTION:

@@ -237,7 +237,7 @@ MESSAGES_MAX = 1_000
 
 
 def hook_messages(call: HookCall) -> tuple[transcripts.TranscriptMessage, ...]:
-    """Return the messages in a call, cleaned: those of the tool's plugin, or else prompt and reply."""
+    """Return a call's messages, cleaned: its `messages`, or else prompt and reply, but not of OpenCode."""
     said: list[transcripts.TranscriptMessage] = []
     for message in call.messages[-MESSAGES_MAX:]:
         said += transcripts.parse_said(

@@ -296,7 +296,8 @@ class PeriodReader:
     ) -> PeriodPart:
         """Return a day with its first `limit` memories, the oldest first.
 
-        Next to a `summarized` day, it begins or ends at midnight in UTC, as the summary does.
+        The day begins at midnight in UTC if the day before is in `summarized`, and ends there if the next
+        one is; otherwise at local midnight.
         """
         zones = (UTC if day_at(day, step) in summarized else None for step in (-1, 1))
         since, until = (

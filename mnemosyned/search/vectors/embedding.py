@@ -312,7 +312,7 @@ class CommonVectors(MemoryVectors, ABC):
         return replace(candidates, memories=memories, nearness=nearness), ""
 
     def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
-        """Return {memory id: cosine to a text} of memories with a vector; empty if the model is too slow."""
+        """Return {memory id: cosine to a text} of memories with a vector; empty if none is ready in time."""
         if (asked := self._begin_search(text)) is None:
             return {}
         search, vector = asked
@@ -324,7 +324,7 @@ class CommonVectors(MemoryVectors, ABC):
         return {id: cosines[seq] for id, seq in positions.items() if seq in cosines}
 
     def nearest_of(self, text: str, positions: Sequence[int], count: int) -> list[int]:
-        """Return the `count` row numbers most similar to a text, unsorted; empty if the model is too slow."""
+        """Return the `count` row numbers most similar to a text, unsorted; empty if none is ready in time."""
         if (asked := self._begin_search(text)) is None:
             return []
         search, vector = asked

@@ -209,7 +209,7 @@ class DeletionStore(StorePart):
 
     @abstractmethod
     def _delete(self, session: EngineSession, found: Sequence[FoundMemory]) -> None:
-        """Delete memories with all of their rows; their secrets stay marked in other originals."""
+        """Delete memories with all of their rows, and mark their secrets in their episodes' other originals."""
 
     @abstractmethod
     def _insert(

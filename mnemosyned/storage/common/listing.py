@@ -308,7 +308,7 @@ class ListStore(StorePart):
     def _rows_of_roles_if_few(
         self, session: EngineSession, roles: Sequence[str]
     ) -> list[int] | None:
-        """Return the row numbers of memories with these roles, by the full-text index; None if not few."""
+        """Return the rows of memories that may have these roles, with all pruned ones; None if not few."""
 
     @abstractmethod
     def _term_conditions(self, terms: Terms, seq: str) -> list[Condition]:

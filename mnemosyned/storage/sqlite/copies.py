@@ -66,7 +66,7 @@ def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
 
 
 def _purge_copy(copy: Path) -> None:
-    """Purge a copy of deleted text if its source waited for a purge.
+    """Erase what is left of deleted memories from a copy, if the original was still due for a purge.
 
     `VACUUM INTO` copies the segments of full-text indexes with deleted terms in them.
     """

@@ -69,7 +69,7 @@ def sought_words(statement: Statement) -> tuple[str, ...]:
 
 
 def may_end_plainly(statement: Statement) -> bool:
-    """Tell whether a statement without a cue may end another one by these rules: "the flag is off"."""
+    """Return True if a statement without a cue may end another by a rule of this module: "the flag is off"."""
     if any(_read_switch(statement)) or find_change(statement):
         return True
     return len(statement.words) <= SHORT_MAX and bool(
@@ -197,7 +197,7 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
 
 
 def _is_added(name: StatementWord, statement: Statement) -> bool:
-    """Tell whether a name, or German noun, is of what one may do with several: "Anna speaks German"."""
+    """Return True if a name, or German noun, follows a verb that may have several: "Anna speaks German"."""
     verb = statement.frame[max(0, statement.frame.index(name) - 1)]
     is_object = "german" in statement.signs and verb.kind == "word"
     return verb.key in _ADDITIVE or (is_object and not _search("using", statement))
@@ -504,12 +504,15 @@ def _replaces_holder(old: Statement, new: Statement) -> bool:
 
 
 def _replaces_value(old: Statement, new: Statement) -> bool:
-    """Tell whether `new` repeats all words of `old` but one value, with a cue that `old` has not.
+    """Return True if `new` repeats all words of `old` but one value, with a cue that `old` has not.
 
-    The former value may follow: "on Friday instead of Thursday". A number needs no cue behind "is" or
-    "costs", nor at the end or before its unit behind another word without content; a time, month or day needs
-    none behind "is": "the limit is 30", "the limit is 50". Behind another word it is a thing's name or an
-    event's amount: "closed ticket 41", "ran 5 km".
+    The former value may follow: "on Friday instead of Thursday". Without a cue, these replace a value:
+
+    - a number behind "is" or "costs": "the limit is 30", "the limit is 50"
+    - a number behind another word without content, at the end or before its unit
+    - a time, month or day of the month behind "is"
+
+    Behind a word with content, a number names a thing or belongs to an event: "closed ticket 41", "ran 5 km".
     """
     size = len(old.frame)
     if size > len(new.frame):

@@ -161,7 +161,7 @@ def rate_endings(
 @clear_on_forget
 @lru_cache(RATED_CACHED_MAX)
 def rate_words(older: str, newer: str) -> float:
-    """Return the log odds, by words, that a sentence of `newer` ends one of `older`; `UNRATED` without any."""
+    """Return the highest log odds, by words, that a sentence of `newer` ends one of `older`, or `UNRATED`."""
     rated = (
         _add_trees("words", list_features(old, new))
         for new in read_statements(newer)
