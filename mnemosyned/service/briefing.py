@@ -55,7 +55,7 @@ LAST_MAX = 5
 OPEN_MAX = 4
 DECIDED_MAX = 40
 """More lines than fit."""
-NEED_LIKELY, NEED_POSSIBLE = -1.5, -3.0
+NEED_LIKELY, NEED_POSSIBLE = -1.5, -4.0
 """Log odds that later sessions need a statement: from here on a line comes first, or is told at all."""
 
 

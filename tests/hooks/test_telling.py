@@ -88,7 +88,7 @@ def test_decisions_and_statements_are_told_newest_first(
 
 @pytest.mark.parametrize(
     ("odds", "remarks"),
-    [pytest.param(-4.0, 1, id="left out"), pytest.param(-2.0, 60, id="after the rest")],
+    [pytest.param(-5.0, 1, id="left out"), pytest.param(-2.0, 60, id="after the rest")],
 )
 def test_a_remark_takes_no_room_from_what_later_sessions_need(
     shop: Shop, clock: FakeClock, odds: float, remarks: int
