@@ -65,6 +65,7 @@ def test_sentences_that_say_little_alone_are_a_statement_together() -> None:
     ("Change of plan: the deploy on Tuesdays goes to Marek", "stated"),
     ("Update: the webhook of the bank listens on port 9090", "decided"),
     ("Search is done by Meilisearch, in a container of its own", "stated"),
+    ("Set the retries of the webhook to five", "stated"),
 ])  # fmt: skip
 def test_a_statement_has_its_kind(text: str, kind: str) -> None:
     (statement,) = find_statements(said(text))
