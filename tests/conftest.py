@@ -31,7 +31,6 @@ from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.search.vectors.packing import THREADS
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep import sleeper
 from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite import schema
@@ -67,8 +66,6 @@ hypothesis_settings.load_profile("suite")
 
 # A test's requests are always just over: the pauses of cycles would be a tenth of the time of all tests.
 fairness.WORK_REST_TIMES = 0
-# The first check of triggers comes with the ticks: a test that wants none sets long ones.
-sleeper.FIRST_CHECK_S = 3_600
 
 _apply_migrations = schema._apply_migrations  # noqa: SLF001 replaced below
 _copying = Lock()

@@ -32,8 +32,6 @@ from mnemosyned.sleep.context import CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.verbs.upkeep import SleepStatus
 
-FIRST_CHECK_S = 3.0
-"""The built-in encoder is then ready, so that memories that a former daemon left are read for endings."""
 FIRST_CYCLE_AFTER = timedelta(seconds=60)
 """A cycle missed while the daemon was down is caught up this soon after its start."""
 AGAIN_AFTER = timedelta(seconds=60)
@@ -157,12 +155,10 @@ class SleepScheduler:
         return in_zone(due, UTC) if due else None
 
     def _check_repeatedly(self) -> None:
-        """Check the triggers `FIRST_CHECK_S` after the start, then every `tick_s`, until stopped."""
+        """Check the triggers every `tick_s` until the scheduler stops."""
         check = self._guard_job(self.check_triggers)
-        wait_s = min(FIRST_CHECK_S, self.tick_s)
-        while not self._stopped.wait(wait_s):
+        while not self._stopped.wait(self.tick_s):
             check()
-            wait_s = self.tick_s
 
     def _sleep_by_schedule(self) -> None:
         """Run a scheduled cycle; retry soon if it had a problem or the database was unreachable."""

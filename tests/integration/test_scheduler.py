@@ -96,25 +96,6 @@ def running(
         scheduler.stop()
 
 
-def test_triggers_and_chores_have_their_turn_soon_after_the_start(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sleeper, "FIRST_CHECK_S", 0.01)
-    checked = threading.Semaphore(0)
-    scheduler = SleepScheduler(
-        sleep=lambda _: None,
-        enforce_cap=list,
-        check_triggers=checked.release,
-        tick_s=3_600,
-    )
-
-    scheduler.start()
-    try:
-        assert checked.acquire(timeout=WAIT_S)
-    finally:
-        scheduler.stop()
-
-
 def test_a_cycle_that_fails_while_the_scheduler_stops_does_not_hold_it_up() -> None:
     may_fail = threading.Event()
 
