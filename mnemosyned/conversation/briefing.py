@@ -198,13 +198,15 @@ def _find_telling_sentences(
         has_value = any(token.kind in EXACT_KINDS for token in tokens)
         is_named = has_value or any(token.capital for token in tokens[1:])
         is_brief = is_named and (has_value or _PATTERNS["change"].search(text))
-        done = _PATTERNS["done"].search(text)
         full_words = sum(token.kind is not TokenKind.STOP for token in tokens)
         is_telling = (
             len(keywords) >= KEYWORDS_MIN
             or full_words >= CONTENT_WORDS_MIN
             or bool(keywords and is_brief and not has_secret)
-            or bool(done and keywords - find_keywords(done[0]))
+            or bool(
+                (done := _PATTERNS["done"].search(text))
+                and keywords - find_keywords(done[0])
+            )
         )
         if has_secret and _is_about_secret(words, keywords):
             continue

@@ -187,11 +187,12 @@ class BriefingService:
             learned[learning.memory or ""].append(learning.text)
         besides = []
         for each in stated:
+            left = each
             if rules := learned.get(each.memory.id):
                 text = leave_out_rules(rules, each.text, each.memory.content)
-                each = replace(each, text=text, keywords=find_keywords(text))  # noqa: PLW2901
-            if each.text:
-                besides.append(each)
+                left = replace(each, text=text, keywords=find_keywords(text))
+            if left.text:
+                besides.append(left)
         odds = self.rate_statements(
             {
                 each.memory.id: each.memory.content

@@ -60,7 +60,7 @@ from mnemosyned.memory.values import EmbedderState, Tier
 from mnemosyned.search.vectors import indexer
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.conversation import Context, EndedLine, Endings, Learnings
-from mnemosyned.verbs.memories import Recall, RememberMany
+from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.upkeep import Sleep, Status
 
 NIGHT = time(2, tzinfo=UTC)
@@ -245,6 +245,10 @@ class Replay:
                     self._stop(agent)
                     is_open = False
                 self.life.asked.append(self._probe(project, entry))
+                continue
+            if entry.note:
+                self._memory.service.call(Remember(entry.note))
+                self._wait_for_vectors()
                 continue
             if entry.user:
                 told = self._submit(agent, entry.user)

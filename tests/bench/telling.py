@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 SETS = Path(__file__).parent / "sets" / "telling"
-HALVES = ("tune", "held", "others", "others-held", "strangers")
+HALVES = ("tune", "held", "others", "others-held", "strangers", "lives")
 PAUSE = timedelta(minutes=2)
 """Time from one message to the next."""
 
@@ -35,6 +35,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The result of a tool, which the agent read."""
     name: str = "Bash"
     """The tool's name."""
+    note: str = ""
+    """A memory that `mnem remember` stores, of no session and no project."""
     ask: str = ""
     """A prompt, asked at this moment in a session of its own."""
     lang: str = "en"

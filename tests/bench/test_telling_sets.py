@@ -24,6 +24,10 @@ from mnemosyned.text.tokens import COMMONPLACE_KINDS, tokenize
 
 AUTHORS = SETS.parent / "authors"
 EVERY_PROJECT = [project for half in HALVES for project in load_half(half)]
+REWORDED = [
+    project for half in HALVES if half != "lives" for project in load_half(half)
+]
+"""Projects whose prompts are in other words and languages; the lives ask as their author did."""
 
 
 def content_stems(text: str) -> frozenset[str]:
@@ -34,7 +38,7 @@ def content_stems(text: str) -> frozenset[str]:
 
 def stating_message(project: Project, id: str) -> str:
     stated = (e for e in project.entries() if id in e.fact or id in e.rule)
-    return next(entry.user or entry.agent for entry in stated)
+    return next(entry.user or entry.agent or entry.note for entry in stated)
 
 
 def word_share(prompt: Entry, project: Project) -> float:
@@ -52,7 +56,7 @@ def test_every_fact_is_stated_with_its_keys_before_it_is_needed_or_ended(
     moments = [session.start for session in project.session]
 
     for entry in project.entries():
-        said = entry.user or entry.agent
+        said = entry.user or entry.agent or entry.note
         assert bool(said) + bool(entry.tool) + bool(entry.ask) == 1
         assert not stated & (entry.fact.keys() | entry.rule.keys())
         assert {*entry.needs, *entry.ends} <= stated, entry
@@ -78,7 +82,7 @@ def test_no_prompt_gives_its_own_answer(project: Project) -> None:
     assert answered == []
 
 
-@pytest.mark.parametrize("project", EVERY_PROJECT, ids=lambda each: each.name)
+@pytest.mark.parametrize("project", REWORDED, ids=lambda each: each.name)
 def test_prompts_have_few_words_of_what_they_need(project: Project) -> None:
     shares = [
         word_share(prompt, project)
@@ -157,7 +161,7 @@ def test_a_rule_is_told_with_all_of_its_clauses() -> None:
 def test_the_set_is_as_large_and_as_mixed_as_its_figures_need() -> None:
     prompts = [
         (kind_of(prompt, project), prompt.lang)
-        for project in EVERY_PROJECT
+        for project in REWORDED
         for prompt in project.prompts()
     ]
     kinds = [kind for kind, _ in prompts]

@@ -240,8 +240,9 @@ def _read_turn(statement: Statement) -> tuple[int, int, list[str]] | None:
 
 def _turns(old: Statement, new: Statement) -> bool:
     """Tell whether `new` says the contrary of `old` on one thing: "the lift works", "it is broken"."""
-    was, turn = _read_turn(old), _read_turn(new)
-    if not was or not turn or ("i" in old.signs) != ("i" in new.signs):
+    if ("i" in old.signs) != ("i" in new.signs) or not (turn := _read_turn(new)):
+        return False
+    if not (was := _read_turn(old)):
         return False
     (row, side, thing), (new_row, new_side, new_thing) = was, turn
     is_same = row == new_row and thing == new_thing and bool(thing or "i" in new.signs)

@@ -231,7 +231,7 @@ def _read_words(
         key = fold_case(word)
         is_name = start > 0 and text[start].isupper()
         unit = ""
-        is_at = bool(_HOUR.fullmatch(word) and _AT.search(low, 0, start))
+        is_at = bool(has_digit and _HOUR.fullmatch(word) and _AT.search(low, 0, start))
         is_in_day = not is_at and any(first <= start < last for first, last in days)
         if is_in_day and (word[0].isdigit() or word in MONTHS):
             kind, unit = "when", "day" if word[0].isdigit() else ""
