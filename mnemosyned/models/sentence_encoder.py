@@ -145,7 +145,7 @@ class _LoadedEncoder:
         made.append(self._encode_batch(batch))
         return self._np.concatenate(made)
 
-    def _encode_batch(self, rows: Sequence[Sequence[int]]) -> Any:  # noqa: ANN401 as above
+    def _encode_batch(self, rows: Sequence[Sequence[int]]) -> Any:  # noqa: ANN401 numpy is loaded late
         """Return a matrix with the vectors of a few texts, given as word pieces.
 
         The texts are stacked in one matrix, with `GAP` empty rows after each to keep them apart.
@@ -212,7 +212,7 @@ class _LoadedEncoder:
         made /= np.sqrt(np.einsum("ij,ij->i", made, made) + EPSILON)[:, None]
         return made
 
-    def _normalize(self, rows: Any, gain: Any, bias: Any) -> None:  # noqa: ANN401 as above
+    def _normalize(self, rows: Any, gain: Any, bias: Any) -> None:  # noqa: ANN401 numpy is loaded late
         """Bring each row to the mean 0 and the variance 1, in place, then scale and shift it."""
         np = self._np
         rows -= rows.mean(axis=1, keepdims=True)

@@ -320,7 +320,7 @@ def with_encoder(
     store: MemoryStore,
     meanings: LikeMeanings,
     *states: EmbedderState,
-    **given: Any,  # noqa: ANN401 as above
+    **given: Any,  # noqa: ANN401 passed on to `make_finder`
 ) -> EndingFinder:
     """A finder with an encoder; its state is the last of a list that the caller may add to."""
     state = given.pop("state", [*states] or [READY])

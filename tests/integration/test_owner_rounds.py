@@ -118,7 +118,7 @@ def test_an_owner_whose_turn_does_something_goes_on_after_the_others(
 def test_what_exceeds_a_capacity_is_consolidated_in_turns_too(
     backlogs: Backlogs,
 ) -> None:
-    backlogs.rounds._requested.update(backlogs.left)  # noqa: SLF001 as above
+    backlogs.rounds._requested.update(backlogs.left)  # noqa: SLF001 a request starts a thread
 
     backlogs.rounds._serve_requested()  # noqa: SLF001 as its thread does
 

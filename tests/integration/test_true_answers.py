@@ -321,7 +321,7 @@ def test_an_interrupt_after_a_commit_fails_no_write_of_another_thread(
     with writer._lock:  # noqa: SLF001 both wait for it, and share a commit
         for thread in threads:
             thread.start()
-        while len(writer._waiting) < len(threads):  # noqa: SLF001 as above
+        while len(writer._waiting) < len(threads):  # noqa: SLF001 both wait for it, and share a commit
             sleep(0.001)
     for thread in threads:
         thread.join()

@@ -32,7 +32,7 @@ def dsn() -> Iterator[str]:
 @pytest.fixture
 def owners(dsn: str) -> Iterator[PostgresOwners]:
     """The owners of the database, as who owns its tables."""
-    from support.postgres import open_owners  # noqa: PLC0415 as above
+    from support.postgres import open_owners  # noqa: PLC0415 needs psycopg, which may be missing
 
     with open_owners(dsn) as owners:
         yield owners
@@ -41,7 +41,7 @@ def owners(dsn: str) -> Iterator[PostgresOwners]:
 @pytest.fixture
 def store(dsn: str) -> Iterator[PostgresStore]:
     """The memory of the local owner."""
-    from support.postgres import open_store  # noqa: PLC0415 as above
+    from support.postgres import open_store  # noqa: PLC0415 needs psycopg, which may be missing
 
     with open_store(dsn) as opened:
         yield opened
@@ -50,7 +50,7 @@ def store(dsn: str) -> Iterator[PostgresStore]:
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A server of a module, which flushes as a real one does."""
-    from support.postgres import Server  # noqa: PLC0415 as above
+    from support.postgres import Server  # noqa: PLC0415 needs psycopg, which may be missing
 
     with Server() as started:
         yield started
@@ -59,7 +59,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def serve(dsn: str, owners: PostgresOwners, tmp_path: Path) -> Serve:
     """Start daemons that serve the owners, each with a folder of its own."""
-    from postgres.daemons import serve_owners  # noqa: PLC0415 as above
+    from postgres.daemons import serve_owners  # noqa: PLC0415 needs psycopg, which may be missing
 
     numbers = count()
 
@@ -85,7 +85,7 @@ def anna_and_bert(owners: PostgresOwners) -> None:
 @pytest.fixture
 def pgvector(dsn: str) -> None:
     """Skip where the server has no pgvector; in CI it has."""
-    from support.postgres import rows  # noqa: PLC0415 as above
+    from support.postgres import rows  # noqa: PLC0415 needs psycopg, which may be missing
 
     found = rows(dsn, "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'")
     if not found and not os.environ.get("CI"):

@@ -63,7 +63,7 @@ class Service:
         path: str,
         token: str | None = None,
         fields: object = None,
-        **how: Any,  # noqa: ANN401 as of `request`
+        **how: Any,  # noqa: ANN401 passed on to `request`
     ) -> tuple[int, dict[str, str], Any]:
         with self.request(path, token, fields, **how) as response:
             text = response.read()
@@ -90,7 +90,7 @@ def serve_owners(
     home: Path,
     dsn: str,
     owners: PostgresOwners,
-    **settings: Any,  # noqa: ANN401 as of `running`
+    **settings: Any,  # noqa: ANN401 passed on to `running`
 ) -> Iterator[Service]:
     usual = {
         "MNEMOSYNE_LISTEN": "127.0.0.1:0",

@@ -25,7 +25,7 @@ __all__ = ["start"]
 pytestmark = pytest.mark.postgres
 
 
-def ended(tmp_path: Path, *options: str, **how: Any) -> tuple[int, str]:  # noqa: ANN401 of `refused`
+def ended(tmp_path: Path, *options: str, **how: Any) -> tuple[int, str]:  # noqa: ANN401 passed on to `refused`
     return refused(f"--socket={tmp_path / 'd.sock'}", *options, home=tmp_path, **how)
 
 

@@ -141,7 +141,7 @@ def shared_provider() -> Iterator[IdentityProvider]:
     """A provider that answers."""
 
     class Handler(QuietHandler):
-        def do_GET(self) -> None:  # noqa: N802 as of `BaseHTTPRequestHandler`
+        def do_GET(self) -> None:  # noqa: N802 named by `BaseHTTPRequestHandler`
             served.asked[self.path] += 1
             served.answers.wait()
             bodies: dict[str, object] = {

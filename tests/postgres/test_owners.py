@@ -88,7 +88,7 @@ def test_a_removed_owner_leaves_no_row_and_the_others_all_of_theirs(
                 remember_batch(store, memory("late"))
         return writing(*args, **options)
 
-    monkeypatch.setattr(owners._pool, "writing", writing_late)  # noqa: SLF001 as above
+    monkeypatch.setattr(owners._pool, "writing", writing_late)  # noqa: SLF001 of a fixture
     removed = owners.remove("anna")
 
     assert (removed.memories, removed.summaries, removed.purged) == (5, 1, True)

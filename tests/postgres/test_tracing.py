@@ -52,7 +52,7 @@ def collecting() -> Iterator[Collector]:
     collector = Collector()
 
     class Handler(QuietHandler):
-        def do_POST(self) -> None:  # noqa: N802 as of `BaseHTTPRequestHandler`
+        def do_POST(self) -> None:  # noqa: N802 named by `BaseHTTPRequestHandler`
             length = int(self.headers["Content-Length"])
             collector.take(self.rfile.read(length))
             self.reply(200, b"")

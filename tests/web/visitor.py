@@ -191,7 +191,7 @@ def events_of(memory: Memory) -> Iterator[Event]:
 
 def end_events(memory: Memory) -> None:
     """End the events of a memory, as a daemon does that stops."""
-    memory._caller.events.publish(EventKind.STOPPING)  # type: ignore[attr-defined]  # noqa: SLF001 as above
+    memory._caller.events.publish(EventKind.STOPPING)  # type: ignore[attr-defined]  # noqa: SLF001 as a daemon does
 
 
 def make_home(home: Path, patch: pytest.MonkeyPatch) -> None:

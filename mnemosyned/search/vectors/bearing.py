@@ -269,7 +269,7 @@ def _read_probe(name: str) -> tuple[Any, float]:
     return weights * probe["scale"], probe["constant"]
 
 
-def _apply_network(name: str, vectors: Any, texts: Sequence[str]) -> list[float]:  # noqa: ANN401 as above
+def _apply_network(name: str, vectors: Any, texts: Sequence[str]) -> list[float]:  # noqa: ANN401 numpy is loaded late
     """Return the log odds that the probe `name` gives each text and its vector, a row of `vectors`."""
     matrix, bias, out, words = _read_network(name)
     layer = vectors @ matrix + bias
@@ -291,7 +291,7 @@ def _read_network(name: str) -> tuple[Any, Any, Any, Mapping[str, int]]:
         return file["matrix"] * scales, bias, out, weights
 
 
-def _rate_need(asked: Any, profile: Any, need: float, topics: int) -> float:  # noqa: ANN401 as above
+def _rate_need(asked: Any, profile: Any, need: float, topics: int) -> float:  # noqa: ANN401 numpy is loaded late
     """Return the probability that a request needs a text, by profiles: topic scores, then the vector."""
     nearest = float(asked[:topics].clip(max=profile[:topics]).max())
     cosine = float(asked[topics:] @ profile[topics:])

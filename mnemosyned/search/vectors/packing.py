@@ -47,7 +47,7 @@ def pack_four_bits(vectors: Any) -> list[bytes]:  # noqa: ANN401 numpy is loaded
     return [FOUR_BITS + row.tobytes() for row in packed]
 
 
-def pack_half(vectors: Any) -> list[bytes]:  # noqa: ANN401 as above
+def pack_half(vectors: Any) -> list[bytes]:  # noqa: ANN401 numpy is loaded late
     """Return each row of a matrix as a vector in half precision."""
     return [row.astype("<f2").tobytes() for row in vectors]
 
@@ -57,7 +57,7 @@ def is_four_bits(vector: bytes) -> bool:
     return len(vector) % 2 == 1 and vector.startswith(FOUR_BITS)
 
 
-def unpack(vectors: Sequence[bytes]) -> Any:  # noqa: ANN401 as above
+def unpack(vectors: Sequence[bytes]) -> Any:  # noqa: ANN401 numpy is loaded late
     """Return vectors of one form as rows, scaled to length one, of a matrix in single precision."""
     np = load_numpy()
     if not is_four_bits(vectors[0]):
