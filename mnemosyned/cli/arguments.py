@@ -120,13 +120,13 @@ def name_options(text: str, verb: type[Request[Any]]) -> str:
     """Return a help text with fields named by their options, and verbs by their commands."""
     fields = {name: f"--{name.replace('_', '-')}" for name in verb.__struct_fields__}
 
-    def name_one(found: re.Match[str]) -> str:
-        """Return the option or the command of a word in backticks, or else the word as it is."""
+    def name_option(found: re.Match[str]) -> str:
+        """Return a matched word in backticks: a field as its option, a verb as its command, or as it is."""
         word = found[1]
         command = f"mnem {word}" if word in COMMANDS else word
         return f"`{fields.get(word, command)}`"
 
-    text = re.sub(r"`(\w+)`", name_one, text)
+    text = re.sub(r"`(\w+)`", name_option, text)
     for name, option in fields.items():
         if "_" in name:
             text = re.sub(rf"(?<![\w-]){name}\b", option, text)

@@ -122,9 +122,10 @@ def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStateme
 def _read_statement(
     content: str, *, is_agent: bool
 ) -> tuple[StatementKind, str, frozenset[str]] | None:
-    """Return kind, text and keywords of a memory's statement; None if it has none.
+    """Return kind, text and keywords of a memory's statement; None if it has none worth showing.
 
-    The result is cached, since it takes a tenth of a millisecond and is needed for every prompt.
+    An agent's statement is worth it only on a failure or an open task. The result is cached, since it takes
+    a tenth of a millisecond and is needed for every prompt.
     """
     if is_sample(content):
         return None

@@ -186,7 +186,7 @@ class SplitConversation:
         )
 
     def take(self, positions: Sequence[int]) -> list[Message]:
-        """Return the messages at these positions, in their order."""
+        """Return the messages at these positions, in the order of `positions`."""
         return [self.messages[position] for position in positions]
 
 

@@ -122,7 +122,7 @@ def consolidate_memories(
     trigger: ConsolidationTrigger | None = None,
     now: datetime | None = None,
 ) -> ItemsConsolidated:
-    """Return the memories, with a summary in place of the new ones of each category with at least three.
+    """Return the memories, with a summary in place of the unconsolidated ones of a category with three or more.
 
     `trigger` decides whether this is due. Without the model `complete`, the texts are joined as a list.
     If the model fails or answers nothing, the category's memories stay for the next run.
@@ -177,7 +177,7 @@ def consolidation_prompt(items: Sequence[MemoryItem]) -> list[Message]:
 
 
 def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, Any]]:
-    """Return the exact values of all items as JSON objects with their sources, secrets marked."""
+    """Return the exact values of all items as JSON objects; `sensitive` is true for a secret."""
     return [
         {
             "type": detail.kind.value,

@@ -99,7 +99,7 @@ def message_text(message: Message) -> str:
 
 
 def is_plain(message: Message) -> bool:
-    """Return True if a message consists of text only."""
+    """Return True if a message is text only: no tool calls, and no tool's result."""
     return (
         isinstance(message.get("content"), str)
         and "tool_calls" not in message

@@ -496,7 +496,7 @@ def _merge_earlier(messages: Iterable[Message]) -> summary_message.SummaryConten
 def _mark_immovable_messages(
     messages: Sequence[Message], groups: MessageGroups
 ) -> list[bool]:
-    """Return for each message whether it must stay: those of system and user, and their groups."""
+    """Return for each message if compaction must keep it: the system's, the user's, and groups with these."""
     marks = [
         is_system(message)
         or (has_user_content(message) and not summary_message.is_summary(message))

@@ -152,7 +152,7 @@ class SuccessorFinder:
         """Return the sections with each quote replaced by its newest sure successor, if any.
 
         The quote and doubtful successors become related quotes of the line. No line is in two
-        sections. A quote is left out if the agent already has a likely successor.
+        sections. A quote is left out if the agent already has a likely successor, or if the section is full.
         """
         ids = [quote.source_id for each in sections for quote in each.quotes]
         ended = self._endings_of(ids)
@@ -215,7 +215,7 @@ class SuccessorFinder:
     def _add_related(
         self, newest: InjectedQuote, others: Sequence[InjectedQuote]
     ) -> InjectedQuote:
-        """Return a quote with `others` as related quotes, if these add keywords and the agent lacks them."""
+        """Return a quote with those `others` as related quotes that add keywords and that the agent lacks."""
         related = {each.id: each for each in newest.related}
         keywords = find_keywords(newest.text)
         for each in others:
@@ -308,7 +308,7 @@ class SuccessorFinder:
         likeness = self._compare_with_statements(quote.source_id, quote.text)
         likeness_min = LIKENESS_SHARE_MIN * likeness.to_nearest
         is_part = self._is_part(quote)
-        shared = self._share_subject(quote.text) if is_part else {}
+        shared = self._rate_shared_subjects(quote.text) if is_part else {}
         newer = [
             (likeness.to_each[place], -place)
             for place, each in enumerate(
@@ -377,7 +377,7 @@ class SuccessorFinder:
         """Return how similar a memory's text is to each statement, and to the nearest statements; cached."""
         if (id, text) not in self._compared:
             shares, cosines = (
-                self._share_subject(text),
+                self._rate_shared_subjects(text),
                 self._comparison.cosines_to(id),
             )
             likenesses = [
@@ -396,8 +396,8 @@ class SuccessorFinder:
             )
         return self._compared[id, text]
 
-    def _share_subject(self, text: str) -> dict[int, float]:
-        """Return {place of a statement: share of the subject's words in common}, if any."""
+    def _rate_shared_subjects(self, text: str) -> dict[int, float]:
+        """Return {place of a statement: share of subject words that it has in common, weighted by rarity}."""
         words = find_subject(text)
         rarity = self._rate_words(words)
         shares: dict[int, float] = defaultdict(float)

@@ -117,7 +117,7 @@ class WindowSelection:
 
     @cached_property
     def _times(self) -> list[datetime | None]:
-        """Times of the messages, None where unknown, read from the history only for summaries without ids."""
+        """Times of the messages, None where unknown; only summaries without ids need these."""
         return [messages.read_message_time(message) for message in self.history]
 
     @property

@@ -144,7 +144,7 @@ class RestoreReport:
     conflicts: list[RestoreConflict] = field(default_factory=list)
 
     def count(self, kind: str, id: str, outcome: Outcome) -> None:
-        """Count a record as stored (True) or known (False); list a conflict by its reason."""
+        """Count a record as stored (True) or known (False), or list a conflict with its reason; skip None."""
         if isinstance(outcome, str):
             self.conflicts.append(RestoreConflict(kind=kind, id=id, reason=outcome))
         elif outcome is not None:

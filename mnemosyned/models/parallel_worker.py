@@ -26,7 +26,7 @@ class DigestTask(msgspec.Struct, frozen=True):
     """True for original memories, whose exact values are needed too."""
 
     def digest_by(self, summarizer: ExtractiveSummarizer) -> Digest:
-        """Return the group's digest, or raise the error of the summarizer."""
+        """Return the group's summary, with its exact values if `exact`. Raises errors of the summarizer."""
         if self.exact:
             return summarizer.digest(self.memories)
         return Digest(summary=summarizer.summarize(self.memories), details=())

@@ -163,7 +163,7 @@ class ResultJudge:
         reader = self._reader
         parts = gram_text(line.content) if line.grams else ""
         own = reader.terms_in(f"{line.role}\n{line.content}\n{parts}")
-        nearby = self._terms_beside(line.position) - own
+        nearby = self._find_neighbor_terms(line.position) - own
         share = reader.coverage(own, line.content, nearby)
         ratio = max(1.0, len(line.content) / WEIGHTS.long_chars)
         long = min(log(ratio), WEIGHTS.long_max)
@@ -195,7 +195,11 @@ class ResultJudge:
     def _weigh_similarity(
         self, share: float, cosine: float, *, is_other: bool
     ) -> float:
-        """Return the log-odds that a text answers the question; `is_other` if it names somebody else."""
+        """Return the log-odds that a text answers the question.
+
+        `share` is its share of the keywords, `cosine` its similarity by vectors, and `is_other` is
+        True if it names somebody else.
+        """
         words = max(0.0, share - WEIGHTS.words_min) / (1 - WEIGHTS.words_min)
         keywords = min(len(self._keywords), WEIGHTS.keywords_max)
         logit = WEIGHTS.bias + WEIGHTS.similarity * cosine
@@ -205,7 +209,7 @@ class ResultJudge:
             return logit + WEIGHTS.foreign
         return logit + WEIGHTS.unknown_name * self._has_unknown_name
 
-    def _terms_beside(self, position: int) -> set[int]:
+    def _find_neighbor_terms(self, position: int) -> set[int]:
         """Return the question's terms that are in a memory's neighbors."""
         terms: set[int] = set()
         for neighbor, _ in self._beside.get(position, ()):

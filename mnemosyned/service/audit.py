@@ -383,7 +383,7 @@ class AuditLog:
             self._put(AuditEntry(at=now, verb=STOPPED), is_last=True)
 
     def _take_changed_heads(self) -> Heads:
-        """Return the heads of other chains that changed since the last call."""
+        """Return the newest lines of other processes' chains that changed since the last call."""
         heads = self._table.heads(HEADS_MAX)
         heads.pop(self._writer, None)
         moved = {w: head for w, head in heads.items() if self._seen.get(w) != head}

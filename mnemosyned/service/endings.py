@@ -128,7 +128,7 @@ class EndingFinder:
             log_failure("endings_not_found", error)
 
     def find_before_sleep(self) -> None:
-        """Find endings before a sleep in `SLEEP_MAX` memories, or without a background for `SLEEP_S` s."""
+        """Find endings before a sleep for `SLEEP_S` s, with a background in at most `SLEEP_MAX` memories."""
         self.find(limit=SLEEP_MAX if self.in_background else None, seconds=SLEEP_S)
 
     def find_in_background(self) -> None:
@@ -357,10 +357,10 @@ class EndingFinder:
         ends: float = float("inf"),
         is_yielding: bool = False,
     ) -> JudgedEndings:
-        """Return the endings found in memories, up to the one at which the clock reaches `ends`.
+        """Return the endings that memories cause; stop once the monotonic clock has reached `ends`.
 
-        If the encoder fails, log the failure, and judge the rest by words alone. `ends` is a time of
-        the monotonic clock.
+        If the encoder fails, log the failure, and judge the rest by words alone. With `is_yielding`,
+        wait for requests before each memory. Pruned and superseded memories cause none.
         """
         judgment = JudgedEndings()
         for memory in memories:
@@ -401,7 +401,7 @@ class EndingFinder:
         *,
         is_yielding: bool,
     ) -> Iterator[tuple[Match, Ending]]:
-        """Yield (older memory, ending) for statements that `memory` ends; wait for requests if asked."""
+        """Yield (older memory, ending) for statements that `memory` ends; first wait if `is_yielding`."""
         if is_yielding:
             self.gate.yield_to_requests()
         statements = find_ending_statements(memory.content, meanings)

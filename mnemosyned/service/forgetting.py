@@ -432,7 +432,7 @@ class RetentionService:
             log.info("put_back", count=count)
         return count
 
-    def _finish(self, keys: Sequence[str]) -> int:
+    def _delete_for_good(self, keys: Sequence[str]) -> int:
         """Delete recoverable memories for good, chunk by chunk; return how many. Raises `PartlyDone`."""
         report = "are forgotten for good"
         return sum(run_in_chunks(keys, CHUNK, self.store.deletion.erase, report=report))
@@ -446,7 +446,7 @@ class RetentionService:
         due = self._due_keys()
         if not due:
             return 0
-        count = self._finish(due)
+        count = self._delete_for_good(due)
         log.info("forgotten_for_good", count=count)
         return count
 
@@ -562,7 +562,7 @@ class RetentionService:
         that cannot be restored.
         """
         began = time.monotonic()
-        removal = Removal(working=self._finish(kept))
+        removal = Removal(working=self._delete_for_good(kept))
         removal |= self._forget_in_chunks(
             selected, grace, import_id=import_id, action=action
         )

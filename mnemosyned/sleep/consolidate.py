@@ -255,7 +255,7 @@ class ConsolidationRun:
             self.commit()
 
     def _is_commit_due(self) -> bool:
-        """Return whether the finished batches fill a commit, or have waited long enough."""
+        """Return whether to commit the finished batches: they are many or from a model, or others wait."""
         if self._context.has_model and not self._finished[-1].used_fallback:
             return True  # a crash costs a model the summary it writes, and none before
         pacing, count = self._pacing, len(self._finished)

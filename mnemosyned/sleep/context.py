@@ -288,9 +288,10 @@ class CycleRequest:
         return self.final or self.trigger is Trigger.CAP
 
     def select(self, *, cutoff: datetime, now: datetime) -> Selection:
-        """Return the request's selection; without one, its session's (or all) memories created before `cutoff`.
+        """Return the request's selection, or else the memories of its session, or all, from before `cutoff`.
 
-        Memories that an undo holds back beyond `now` are left out. `force` includes these, and any age.
+        Memories that an undo holds back beyond `now` are left out. With `force`, memories of any age are
+        selected, and also those held back.
         """
         before = None if self.force else cutoff
         selection = self.selection or Selection(before=before, session=self.session)

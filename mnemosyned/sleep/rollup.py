@@ -199,10 +199,10 @@ def period_report(
 def read_sources(
     store: MemoryStore, members: Sequence[Episode], level: periods.Level
 ) -> list[RollupSource]:
-    """Return the sources of a period's summary, one for each of its `members`, the oldest first.
+    """Return the sources of a period's summary, one for each of its `members`, in their order.
 
-    A source has no text if the member says that there is nothing to say, or if newer memories ended all of
-    its few memories. If that is so of all members, each source has its text.
+    A source has no text if its member says nothing, or only what newer memories ended. If all sources
+    would have none, each has its member's text. Only sources of a day name their project.
     """
     projects: Mapping[str, str] = {}
     names: Mapping[str, str] = {}

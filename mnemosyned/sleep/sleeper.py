@@ -511,7 +511,7 @@ class Sleeper:
     def sleep_in_background(
         self, trigger: Trigger, selection: Selection | None = None
     ) -> CycleReport | None:
-        """Run a cycle in the background; return the report, or None if the cycle was put off.
+        """Run a cycle that no request waits for; return the report, or None if the cycle was put off.
 
         A cycle is put off while cycles are paused or postponed, and while a model may not write. In the last
         case, the extractive summarizer still consolidates memories past their time to live. `selection` is

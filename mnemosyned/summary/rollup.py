@@ -375,7 +375,7 @@ class _RollupComposer:
     def _rank_informative_pools(self) -> list[list[Statement]]:
         """Return lists of statements, one for each summary, sorted by their best gain, the highest first.
 
-        Summaries far below the median are left out, unless all texts together are small.
+        Summaries with a gain far below the median are left out, unless all texts together are small.
         """
         gain = self._selection.measure_gain
         ranked = sorted(

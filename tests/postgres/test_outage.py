@@ -29,7 +29,7 @@ from mnemosyned.paths import shipped
 from mnemosyned.sleep.context import CycleRequest, SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.postgres import connections
-from mnemosyned.storage.postgres.connections import connect_once, storage_failed
+from mnemosyned.storage.postgres.connections import connect_once, translate_error
 from mnemosyned.storage.postgres.schema import upgrade
 
 __all__ = ["start"]
@@ -267,7 +267,7 @@ def test_a_server_that_is_silent_is_given_up(
 def test_a_refused_connection_is_explained(answer: str, advice: str) -> None:
     refused = psycopg.OperationalError(f"connection failed: FATAL:  {answer}")
 
-    failure = storage_failed(refused)
+    failure = translate_error(refused)
 
     passes = ("is starting", "is stopping", "recovering", FULL)
     assert type(failure) is (DatabaseUnreachable if advice in passes else StorageFailed)

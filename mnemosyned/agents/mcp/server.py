@@ -303,7 +303,7 @@ def _list_in_one_page(
     """Return a protocol method whose result has all entries of `list_entries` under the key `name`."""
 
     def run(context: tools.ToolContext, request: McpRequest) -> Json:
-        """Return the list as a single page. Raises `ProtocolError` for a request with a cursor."""
+        """Return {`name`: all entries}. Raises `ProtocolError` for a request with a cursor."""
         if request.params.get("cursor") is not None:
             words = "unknown cursor: the list has a single page"
             raise ProtocolError(INVALID_PARAMS, words)
@@ -462,9 +462,9 @@ def _make_http_response(
 
 
 def _check_headers(request: McpRequest, headers: Mapping[str, str]) -> None:
-    """Raise `ProtocolError` if the MCP headers of a request contradict its body.
+    """Raise `ProtocolError` if the MCP headers of a request contradict its body, or name no known version.
 
-    A modern request must have them, unless it comes through `mnem mcp`, which sends none.
+    A modern request must have all of them, unless it comes through `mnem mcp`, which sends none.
     """
     if request.era is Era.LEGACY:
         version = headers.get(VERSION_HEADER)

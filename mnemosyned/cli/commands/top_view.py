@@ -413,7 +413,7 @@ def _event_line(event: Event) -> str:
 
 
 def problem_lines(stats: Stats) -> list[str]:
-    """Return a line for each of the first problems and warnings, and the number of the rest."""
+    """Return lines for the first problems and warnings, and the number of the rest, or "no problems"."""
     shown = [
         *((problem, "red") for problem in stats.problems),
         *((warning, "yellow") for warning in stats.warnings),

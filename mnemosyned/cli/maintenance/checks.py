@@ -48,7 +48,7 @@ from mnemosyned.storage.sqlite import repair, schema
 from mnemosyned.storage.sqlite.connections import commit_frames_in_log
 from mnemosyned.storage.sqlite.copies import SQLITE, open_to_read
 from mnemosyned.storage.sqlite.ownership import DatabaseProcess
-from mnemosyned.storage.sqlite.repair import lacking_values
+from mnemosyned.storage.sqlite.repair import count_lacking_values
 from mnemosyned.verbs.upkeep import Stats
 from mnemosyned.version import __version__, pip_command
 
@@ -393,7 +393,7 @@ def check_database(installation: Installation) -> Iterator[Finding]:
             if not present_faults:
                 held = repair.count_contents(connection)
                 newest = held[0] if installation.deep else VALUES_CHECKED
-                lacking = lacking_values(connection, limit=newest)
+                lacking = count_lacking_values(connection, limit=newest)
     except errors.SchemaTooNew as error:
         yield problem(CHECK, error.message, "install the version that wrote it")
     except errors.MnemosynedError as error:

@@ -344,7 +344,7 @@ def _read_sentence(sentence: str, blanked: str) -> list[LearningStatement]:
 
 
 def _split_sentences(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each sentence, and its copy of the same length with blanks in place of quoted text."""
+    """Yield each sentence outside of code, unless too long, and a copy with `_` for each quoted character."""
     plain = _CODE_LINE.sub("", _FENCE.sub("\n", text.replace("’", "'")))
     blanked = plain
     if _QUOTE.search(plain):

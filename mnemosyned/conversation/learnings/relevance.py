@@ -232,7 +232,7 @@ def find_scope(learning: Learning) -> LearningScope:
 @clear_on_forget
 @lru_cache(maxsize=FIELDS_CACHED_MAX)
 def _applies_everywhere(text: str, *, is_personal: bool) -> bool:
-    """Return True if a rule with this text, or a name or preference (`is_personal`), applies everywhere."""
+    """Return True if a learning applies in all projects; `is_personal` is True for names and preferences."""
     low = text.casefold().replace("’", "'")
     if _SCOPES["project"].search(low):
         return False

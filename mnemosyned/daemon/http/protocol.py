@@ -229,7 +229,7 @@ class HttpProtocol:
 
     @property
     def body_bytes(self) -> int:
-        """Size in bytes of the body that is coming, or the part that came in chunks, else 0."""
+        """Bytes of the body of the request that arrives; for a body in chunks, those received so far."""
         if self._head is None:
             return 0
         return len(self._body) if self._length is None else self._length

@@ -185,7 +185,7 @@ class BodyBudget:
         """Whether room was given back since the last call."""
 
     def missing_bytes(self, connection: ClientConnection) -> int:
-        """Return the bytes yet to be reserved for a request's body; for a body in chunks, the maximum."""
+        """Return the bytes yet to be reserved for a request's body, 0 if small; in chunks, the maximum."""
         size = connection.protocol.body_bytes
         if connection.reserved or size <= SMALL_BYTES:
             return 0

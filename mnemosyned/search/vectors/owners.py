@@ -84,7 +84,7 @@ class OwnerTurns:
         return question
 
     def add(self, owner: int, *, after_s: float = 0.0) -> None:
-        """Queue an owner for embedding memories in `after_s` seconds, unless queued already."""
+        """Queue an owner for embedding memories in `after_s` seconds, unless queued or too many owners are."""
         with self._lock:
             waiting = len(self._ready) + len(self._gathering)
             if owner in self._ready or owner in self._gathering or waiting > OWNERS_MAX:
@@ -206,7 +206,10 @@ class SharedVectors(embedding.EmbeddingThread):
     def ask(
         self, owner: int, text: str, *, wait_s: float
     ) -> engine_ports.PendingVector | None:
-        """Queue an owner's question; return its pending vector, or None if the model is not ready."""
+        """Queue an owner's question; return its pending vector, or None if the model is not ready.
+
+        The vector is None after `wait_s` seconds, or if too many questions are queued.
+        """
         if self._status.state is not EmbedderState.READY:
             return None
         if self._embedder.in_process:

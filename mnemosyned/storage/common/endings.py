@@ -222,7 +222,10 @@ class EndingStore(StorePart):
 
     @writes
     def undo(self, session: CommonSession, id: str, *, undone: bool = True) -> int:
-        """Mark endings of a memory's statements as undone or not, empty its episode; return the number."""
+        """Mark endings of a memory's statements as undone or not; return how many changed.
+
+        The memory's episode is emptied, to be rewritten.
+        """
         _empty_summaries(session, [id])
         return session.execute(
             "UPDATE ending SET undone = %(undone)s WHERE owner = %(owner)s "

@@ -114,7 +114,7 @@ def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> 
 def _save_copies(
     session: CommonSession, grace: Grace, copies: Mapping[str, ForgottenCopy]
 ) -> None:
-    """Insert or replace copies of forgotten records, by key, with call id and end of grace."""
+    """Insert or replace copies of forgotten records, by key, with the action's id and the end of grace."""
     records = [
         RecoverableRecord(id=key, call=grace.call, final_at=grace.final_at, data=copy)
         for key, copy in copies.items()
@@ -403,8 +403,8 @@ class DeletionStore(StorePart):
     ) -> list[tuple[str, int]]:
         """Restore forgotten records by key; return ids and row numbers of the restored memories.
 
-        Memories go to working memory. A memory stays forgotten if its id has been stored again since. When no
-        record of a call is left, the action of that call is deleted.
+        Memories go to working memory. A memory stays forgotten if its id has been stored again since. An
+        action of forgetting is deleted when the last of its records is restored.
         """
         keeper = LearningRows(session)
         calls: set[str] = set()
@@ -449,7 +449,7 @@ class DeletionStore(StorePart):
         *,
         before: datetime | None = None,
     ) -> list[str]:
-        """Return the keys of forgotten records: those of the memories or calls `ids`, or final by `before`."""
+        """Return keys of forgotten records: of the memories or actions `ids`, and of all final by `before`."""
         return session.column(
             "SELECT id FROM forgotten WHERE owner = %(owner)s "
             "AND (id = ANY(%(ids)s::text[]) OR call = ANY(%(ids)s::text[]) "
@@ -484,7 +484,7 @@ class DeletionStore(StorePart):
 
     @reads
     def recoverable_until(self, session: CommonSession, id: str) -> datetime | None:
-        """Return the end of the grace period of a forgotten memory or call, by id; None if there is none."""
+        """Return when the grace period of a forgotten memory or action ends; None for an unknown id."""
         final_at = session.scalar(
             "SELECT min(final_at) FROM forgotten "
             "WHERE owner = %(owner)s AND (id = %(id)s OR call = %(id)s)",

@@ -58,8 +58,8 @@ def reason(error: BaseException) -> str:
     return f"{advice or _UNKNOWN} (PostgreSQL says: {lines[0]})"
 
 
-def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
-    """Return the server's error as a `StorageFailed` or `MemoryBusy`, and other exceptions as they are.
+def translate_error(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
+    """Return an error of psycopg as a `StorageFailed` or `MemoryBusy`, and other exceptions as they are.
 
     `consequence` is the text on what the failure means for the stored data.
     """
@@ -80,7 +80,7 @@ def explaining_failures(consequence: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise storage_failed(error, consequence) from error
+        raise translate_error(error, consequence) from error
 
 
 def sqlstate(error: BaseException) -> str | None:

@@ -139,7 +139,7 @@ class PostgresOwners(administration.AdministeredOwners):
         return [number for (number,) in rows]
 
     def keep_claims_open(self) -> AbstractContextManager[None]:
-        """Keep the connection of claims to consolidate open while the block runs."""
+        """Keep the connection with which this process claims owners open while the block runs."""
         return self._pool.claims.kept_open()
 
     def lacking_vectors(

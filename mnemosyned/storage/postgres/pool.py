@@ -42,7 +42,7 @@ from mnemosyned.storage.postgres.connections import (
     explaining_failures,
     is_full,
     is_unreachable,
-    storage_failed,
+    translate_error,
 )
 from mnemosyned.storage.postgres.health import REFUSES_WRITES, STANDBY
 from mnemosyned.storage.postgres.schema import check_schema
@@ -103,7 +103,7 @@ class SessionClaims:
                 )
             except psycopg.Error as error:
                 self._close_unused()
-                raise storage_failed(error) from error
+                raise translate_error(error) from error
             if is_free:
                 self._claimed.add(owner)
             else:
@@ -341,7 +341,7 @@ class Pool:
     def _snapshot(
         self, owner: int, *, first: str, use: Use
     ) -> Iterator[PostgresSession]:
-        """Lend a session in a transaction of its own, as `reading` does."""
+        """Lend a session that sees one snapshot; `first` and `use` are those of `reading`."""
 
         def begin(connection: Connection) -> PostgresSession:
             with connection.pipeline():
@@ -425,7 +425,7 @@ class Pool:
         except psycopg.Error as error:
             is_unknown = is_committing and is_unreachable(error)
             consequence = PERHAPS_KEPT if is_unknown else NOTHING_KEPT
-            raise storage_failed(error, consequence) from error
+            raise translate_error(error, consequence) from error
         self._note_growth(session)
 
     @contextmanager

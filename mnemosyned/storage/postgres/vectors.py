@@ -289,7 +289,7 @@ class PostgresVectors(VectorStore):
         vectors: Mapping[int, bytes],
         texts: Mapping[int, str],
     ) -> set[int]:
-        """Store vectors of memories that still have the text in `texts`, if any; return their row numbers."""
+        """Store vectors, except of memories whose text is no longer that in `texts`; return the row numbers."""
         return set(
             session.column(
                 _KEEP_FOR_SERVER if self._searched else _KEEP_FOR_DAEMON,

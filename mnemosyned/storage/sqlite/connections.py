@@ -168,7 +168,7 @@ def reason(error: BaseException) -> str:
     return f"{_UNKNOWN} ({error!r})"
 
 
-def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
+def translate_error(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
     """Return an error of SQLite or the disk as a `StorageFailed` with the `consequence`, others as they are."""
     if isinstance(error, Exception) and not isinstance(error, sqlite3.Error | OSError):
         return error
@@ -184,7 +184,7 @@ def explain_failures() -> Iterator[None]:
     try:
         yield
     except (OSError, sqlite3.Error) as error:
-        raise storage_failed(error, NOT_CLEANED) from error
+        raise translate_error(error, NOT_CLEANED) from error
 
 
 READER_WAIT_S = 30.0
@@ -258,7 +258,7 @@ class Readers:
                 with suppress(StorageFailed):
                     stack.close()
             if isinstance(error, sqlite3.Error):
-                raise storage_failed(error, NOT_ANSWERED) from error
+                raise translate_error(error, NOT_ANSWERED) from error
             raise
         finally:
             note_database_time(began)
@@ -296,7 +296,7 @@ class Readers:
             finally:
                 connection.execute("ROLLBACK")
         except sqlite3.Error as error:
-            raise storage_failed(error, NOT_ANSWERED) from error
+            raise translate_error(error, NOT_ANSWERED) from error
         finally:
             self._pool.put(connection)
 
@@ -593,7 +593,7 @@ class Writer:
                 isinstance(error, Exception) or self._connection.in_transaction
             ):
                 raise  # Ctrl-C arrived during the commit, which SQLite completed
-            failure = storage_failed(error, NOTHING_KEPT)
+            failure = translate_error(error, NOTHING_KEPT)
             # First of all: a ticket without an error counts as kept.
             for ticket in tickets:
                 ticket.error = ticket.error or failure
@@ -629,7 +629,7 @@ class Writer:
             if not self._connection.in_transaction:
                 raise  # SQLite gave the whole transaction up
             self._connection.execute("ROLLBACK TO share")
-            ticket.error = storage_failed(error, NOTHING_KEPT)
+            ticket.error = translate_error(error, NOTHING_KEPT)
         self._connection.execute("RELEASE share")
 
     def compact(self) -> bool:

@@ -393,7 +393,7 @@ def _recreate_missing(
         yield f"made the {kind} {name} again"
 
 
-def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
+def count_lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
     """Return how many of the newest `limit` archived texts have an exact value that is not stored."""
     if "detail_kind" not in schema.table_names(connection):
         return 0

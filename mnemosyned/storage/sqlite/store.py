@@ -34,7 +34,7 @@ from mnemosyned.storage.sqlite.connections import (
     lost_transactions,
     open_writer,
     reason,
-    storage_failed,
+    translate_error,
 )
 from mnemosyned.storage.sqlite.copies import CopyDamaged, back_up
 from mnemosyned.storage.sqlite.exchange import SqliteExporting, SqliteRestoring
@@ -143,7 +143,7 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
                 f"no backup was made: {reason}", reason=reason
             ) from error
         except (OSError, sqlite3.Error) as error:
-            raise storage_failed(error, "no backup was made") from error
+            raise translate_error(error, "no backup was made") from error
 
 
 READERS = 4

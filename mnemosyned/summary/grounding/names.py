@@ -234,7 +234,7 @@ def _is_name_in_context(
 
 
 def _is_subject(words: list[_NameWord], at: int, after: _NameWord) -> bool:
-    """Return True if the word at index `at` begins an English sentence as its subject."""
+    """Return True if the word at index `at`, with `after` as the next, is the subject of a sentence."""
     if after.folded in _WORDS["conjunctions"] and at + 2 < len(words):
         other = words[at + 2]
         if other.capital and not other.opens:
