@@ -351,7 +351,7 @@ class RoundsPolicy:
         self._counter = counter or FullCounter(TokenEstimator())
 
     def due(self, usage: int) -> compaction.CompactionDecision:
-        """Return whether to compact: if `usage` tokens are more than the limit, but not at the limit."""
+        """Return whether to compact: if `usage` tokens exceed the limit."""
         over = usage > self.token_limit
         return compaction.CompactionDecision(
             over, f"over {self.token_limit:,}" if over else ""

@@ -143,7 +143,7 @@ class FallbackSummarizer(Summarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield each group's key with its summary or the error.
+        """Yield the key of each of about `expected` groups with its summary or error.
 
         Once the model fails or its time is used up, the remaining groups go to the fallback. The
         caller ends the cycle by `release_workers`.
@@ -224,7 +224,7 @@ class FallbackSummarizer(Summarizer):
         reason: str = "",
         expected: int,
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield each group's key with the fallback's summary or error.
+        """Yield the key of each of about `expected` groups with the fallback's summary or error.
 
         Each summary has the `reason` why no model was asked; by default, that a caller waits.
         """
@@ -309,5 +309,5 @@ class _FallbackOnly(Summarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield each group's key with the fallback's summary, or with its error."""
+        """Yield the key of each of about `expected` groups with the fallback's summary or error."""
         yield from self._chain.summarize_by_fallback(groups, expected=expected)

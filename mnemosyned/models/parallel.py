@@ -65,14 +65,14 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield each group's key with its summary, or with the error, in the order of completion."""
+        """Yield the key of each of about `expected` groups with its summary or error, as they complete."""
         for key, outcome in self._digest_groups(groups, expected=expected, exact=False):
             yield key, outcome.summary if isinstance(outcome, Digest) else outcome
 
     def digest_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield each group's key with its digest or the error, in the order of completion."""
+        """Yield the key of each of about `expected` groups with its digest or error, as they complete."""
         return self._digest_groups(groups, expected=expected, exact=True)
 
     def _digest_groups(
@@ -82,7 +82,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         expected: int,
         exact: bool,
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield each group's key with its digest or error; with `exact`, digests have exact values."""
+        """Yield keys of about `expected` groups with digests or errors; exact values only with `exact`."""
         if expected < PARALLEL_GROUPS_MIN and not self._workers:
             for key, memories in groups:
                 yield key, self.digest_here(DigestTask(list(memories), exact))

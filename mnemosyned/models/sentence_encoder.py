@@ -111,7 +111,7 @@ class _LoadedEncoder:
         self._split_cached = lru_cache(WORDS_MAX)(split_word)
 
     def tokens(self, text: str) -> list[int]:
-        """Return the word pieces of a text, between the pieces for beginning and end."""
+        """Return up to `TOKENS_MAX` word pieces of a text, first that of the beginning, and that of the end."""
         text = text.translate(SPACES)
         if not text.isascii():
             parts = text.split(WIDE_TILDE)
@@ -270,7 +270,7 @@ class SentenceEncoder(Embedder):
         return vector
 
     def encode(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
-        """Return a matrix with a row of length one for each text, at least one.
+        """Return a matrix with a row of length one for each of one or more texts.
 
         Raises `ModelUnavailable`.
         """

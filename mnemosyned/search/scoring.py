@@ -575,7 +575,7 @@ def _score_candidate(
     neighbors: float,
     sitting: float,
 ) -> ScoreBreakdown:
-    """Return the parts of a candidate's score; bonuses are shares of the score from words."""
+    """Return the parts of a candidate's score: words, neighbors, sitting (see `sitting_scores`), bonuses."""
     match = candidate.match
     role = match.role.lower()
     phrase = WEIGHTS.phrase * candidate.phrase

@@ -304,7 +304,7 @@ class AuditLog:
                 self.check(self._failure or "it is not written in time")
 
     def check(self, failure: str = "") -> None:
-        """Raise `StorageFailed` if the log is strict and cannot be written, now or because of `failure`."""
+        """Raise `StorageFailed` if the log is strict, for the reason `failure` or a write that failed."""
         reason = failure or self._failure
         if self._strict and reason:
             raise StorageFailed(
@@ -329,7 +329,7 @@ class AuditLog:
             self._logins[(address, owner) if has_room else ("", 0)] += 1
 
     def _put(self, entry: AuditEntry, *, is_last: bool = False) -> float:
-        """Queue an entry and return its number; if the queue is full, count it as lost, return infinity."""
+        """Queue an entry and return its number; infinity if the queue is full and the entry not the last."""
         with self._changing:
             if len(self._queue) >= QUEUE_MAX and not is_last:
                 self._lost += 1
@@ -368,7 +368,7 @@ class AuditLog:
             self._changing.notify_all()
 
     def _note_minute(self) -> None:
-        """Queue entries on failed logins, changed heads of other chains, and at the close the stop."""
+        """Queue entries on failed logins, on changed heads of other chains, and when closing on the stop."""
         self._minute_ends = time.monotonic() + MINUTE_S
         self._names.clear()
         now = datetime.now(UTC)

@@ -178,7 +178,7 @@ class BriefingService:
     ) -> tuple[list[ProjectStatement], Mapping[str, float]]:
         """Return statements without what learnings, pinned lines or newer statements say, and without remarks.
 
-        Beside them stand the log odds that later sessions need what a memory states, by the memory's id.
+        Also return {memory id: log odds that later sessions need the memory's statement}.
         """
         known = [find_keywords(learning.text) for learning in learnings]
         known += [find_keywords(quote.text) for quote in pinned]

@@ -226,7 +226,7 @@ class EndingFinder:
     def _learn_from_new(
         self, limit: int | None, seconds: float | None, *, is_yielding: bool
     ) -> None:
-        """Store what new memories state as rules, up to `limit` memories or for `seconds`."""
+        """Store rules of new memories, up to `limit` or for `seconds`; requests first if `is_yielding`."""
         ends = time.monotonic() + seconds if seconds is not None else float("inf")
         is_due = self._has_unlearned
         while is_due:

@@ -590,7 +590,7 @@ class RetentionService:
     def _select_memories(
         self, request: verbs.Forget, kept: Sequence[str]
     ) -> SelectedMemories:
-        """Return the memories to forget; if `kept` has keys, skip ids that are only recoverable."""
+        """Return the memories to forget; with `kept`, leave out ids of memories that are forgotten already."""
         if kept:
             asked = names(request.id)
             stored = {memory.id for memory in self.store.memories.existing(asked)}

@@ -297,7 +297,7 @@ class StatementReader:
         """Position of each sentence, and how often it was said."""
 
     def read(self, index: int, memory: MemoryRecord) -> None:
-        """Add the sentences of a memory that were not added before."""
+        """Add a memory's new sentences; lower the emphasis of any that occurs `BOILERPLATE_TIMES` times."""
         said = None
         if formatting.may_have_relative_dates(memory.content):
             said = in_zone(memory.created_at, self._zone)

@@ -46,7 +46,7 @@ _GLUED_TAIL = compile_on_use(_PATTERNS["glued_tail"])
 
 
 def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
-    """Return the secrets and then the exact values of a text, each once, in order."""
+    """Return the secrets, then the exact values of a text, each once, in order, `DETAILS_MAX` at most."""
     secrets = find_secrets(text)[:DETAILS_MAX]
     details: dict[tuple[DetailKind, str], Detail] = {}
     for kind, start, stop in secrets:

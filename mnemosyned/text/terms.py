@@ -398,7 +398,7 @@ class Terms:
 
 
 def parse_terms(text: str) -> Terms:
-    """Return the search terms of a question; stop words only if there are no other words."""
+    """Return the search terms of a question, up to `TERMS_MAX`; stop words only without other words."""
     words: dict[str, str] = {}
     for raw in _UNSPACED_RUN.sub(" ", text).split():
         token = _POSSESSIVE.sub("", _EDGES.sub("", raw))

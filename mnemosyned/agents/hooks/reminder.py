@@ -264,7 +264,7 @@ class Reminder:
     def _find_by_meaning(
         self, query: str, statements: Sequence[ProjectStatement], score_min: float
     ) -> list[BearingLine]:
-        """Return the statements most similar to the query in meaning, best first; none below `score_min`."""
+        """Return up to `TOLD_MAX` statements near the query, best first; none if all are below `score_min`."""
         ids = [each.memory.id for each in statements]
         similarities = self._service.vectors.similarities(query, ids) if ids else {}
         if not similarities:

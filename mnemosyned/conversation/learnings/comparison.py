@@ -332,7 +332,7 @@ def _has_most_words_in_common(
 def _is_other_choice(
     ours: InstructionMeaning, theirs: InstructionMeaning, group: int
 ) -> bool:
-    """Return True if two instructions on one subject, each with its "not", choose differently in a group."""
+    """Return True if two instructions on one subject, negated or not, choose differently in a group."""
     agree = ours.choices[group] == theirs.choices[group]
     if agree != (ours.negative != theirs.negative):
         return False

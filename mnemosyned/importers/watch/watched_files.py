@@ -217,7 +217,7 @@ class FileReader:
         identity: transcripts.TranscriptIdentity,
         pause: Callable[[], bool],
     ) -> WatchedFile:
-        """Store messages after the saved position until `pause` returns True; return the file's new state."""
+        """Store messages after the saved position, to the end or until `pause` is True; return new state."""
         session = self._find_or_add_session(now, identity)
         position, file = 0, before.file if before else ""
         if before and before.format == TRANSCRIPT:

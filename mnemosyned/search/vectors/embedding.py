@@ -215,7 +215,7 @@ class EmbeddingThread(ABC):
                 question.answer(vector)
 
     def _note_other_model(self, other: str) -> None:
-        """Log once, and keep in the status, that vectors are of the model `other`, or none if it is empty."""
+        """Log once, and say in the status, that stored vectors are of model `other`; "" removes the note."""
         reason = other and (
             f"vectors are of {other}, not of {self._embedder.name}: give all daemons of the "
             "database the same embedding settings, or each embeds all memories again"

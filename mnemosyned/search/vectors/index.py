@@ -273,7 +273,7 @@ class NewestVectors(VectorSearch):
         return cosines(self._store.vectors_of(self._model, list(positions)), question)
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
-        """Return {position: cosine} of up to `count` vectors nearest to `question`, nearest first."""
+        """Return {position: cosine} of up to `count` nearest vectors, with `least` or more, nearest first."""
         near: dict[int, float] = {}
         for page in self._read_pages():
             compared = near | cosines(page, question)

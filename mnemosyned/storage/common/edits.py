@@ -130,7 +130,7 @@ class EditTransaction:
         return covered is not None
 
     def _write_edit(self, seq: int, episode: int | None, edit: MemoryEdit) -> None:
-        """Save the former state as a revision; write the memory, its learnings and its index entries."""
+        """Save the former state as a revision; write memory, learnings and index; drop outdated endings."""
         session = self._session
         self._changed.append(seq)
         if edit.is_reworded:

@@ -331,7 +331,7 @@ class RestoreTransaction(ABC):
 
 
 def _outcome_for_stored_id(content: str | None) -> Outcome:
-    """Return the outcome for a summary with a stored id: False for a summary's, a conflict for a memory's."""
+    """Return a summary's outcome if its id is stored: False, or a conflict for a memory, with `content`."""
     return False if content is None else OTHER_WORDS
 
 

@@ -129,7 +129,7 @@ def _save_copies(
 def _insert_history(
     session: CommonSession, seq: int, memory: MemoryRecord, copy: ForgottenCopy
 ) -> None:
-    """Insert the revisions and supersessions of a restored memory, and let its source be read again."""
+    """Insert the revisions and supersessions of a restored memory; an import may bring the memory again."""
     for revision in copy.revisions:
         columns = column_names(REVISION_COLUMNS)
         row = dict(zip(columns, revision, strict=True))

@@ -296,7 +296,7 @@ class ListStore(StorePart):
     def _prefixes_of_ids(
         self, session: EngineSession, prefixes: Sequence[str]
     ) -> list[str]:
-        """Return the prefixes with which the id of a memory or summary begins."""
+        """Return those of `prefixes` with which the id of a memory or summary begins."""
 
     @abstractmethod
     def _tier_tables(

@@ -151,7 +151,7 @@ class VectorStore(StorePart):
 
     @reads
     def other_model(self, session: CommonSession, model: int) -> str:
-        """Return the name of a model other than `model` that vectors are of; empty if there is none."""
+        """Return the name of another model than `model` with stored vectors; empty if there is none."""
         names = session.column(
             "SELECT m.name FROM embedding_model AS m WHERE m.owner = %(owner)s "
             "AND m.number != %(model)s AND EXISTS (SELECT 1 FROM embedding AS v "

@@ -294,7 +294,7 @@ def _check_originals_unchanged(
 
 
 def _changed_group_error(how: str) -> BatchChanged:
-    """Return the error that a memory of a group was changed; `how` is such as "edited since"."""
+    """Return the error that a memory of a group was changed; `how` says this, such as "edited since"."""
     return BatchChanged(f"a memory of this group was {how}; the next cycle retries it")
 
 

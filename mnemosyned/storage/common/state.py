@@ -167,7 +167,7 @@ def _remove_from_log(session: CommonSession, episode: str) -> None:
 
 
 def request_purge(session: CommonSession) -> None:
-    """Record that deleted words wait for a purge; one that has begun already does not settle this."""
+    """Record that deleted words wait for a purge, which must begin after this call."""
     session.insert("scrub_due", asked=session.new_number())
 
 

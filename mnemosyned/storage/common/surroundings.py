@@ -297,7 +297,7 @@ class ClockStore(StorePart):
         save_sighting(session, sighting)
 
     def note_future(self, *, now: datetime) -> None:
-        """Save `now` as the time when each working memory dated after it was noticed, unless one is saved."""
+        """Save `now` for each working memory dated after it, as the time when this was noticed first."""
         with self._engine.reading() as session:
             is_due = session.scalar(f"SELECT 1 {_FUTURE} LIMIT 1", now=now)
         if is_due:

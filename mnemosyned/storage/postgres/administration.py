@@ -163,7 +163,7 @@ class AdministeredOwners:
         added = self._call("add_owners", [name], is_group)
         ((number, _, _, created_at, is_new),) = added
         if not is_new:
-            raise _name_taken(name, field="name")
+            raise _make_taken_error(name, field="name")
         self.on_change("owner_add", number, ())
         return Owner(
             number=number,
@@ -212,7 +212,7 @@ class AdministeredOwners:
         if new_name:
             check_name(new_name, field="new_name")
         if not self._call("change_owner", number, new_name, suspended):
-            raise _name_taken(new_name or name, field="new_name")
+            raise _make_taken_error(new_name or name, field="new_name")
         if new_name:
             self.on_change("owner_rename", number, [new_name])
         if suspended is not None:
@@ -496,7 +496,7 @@ def _list_tokens(
         yield OwnerToken(**known, scopes=tuple(map(Scope, scopes))), lasts
 
 
-def _name_taken(name: str, *, field: str) -> InvalidRequest:
+def _make_taken_error(name: str, *, field: str) -> InvalidRequest:
     """Return the error for a name that another owner has."""
     return InvalidRequest(
         f"there is an owner {name} already; choose another name", field=field

@@ -87,7 +87,7 @@ def purge_tables(pool: Pool, tables: Sequence[str]) -> bool:
     """
     with pool.outside_transactions(0) as session:
         require_ownership(session, tables)
-        return is_unseen(session) and _vacuum(session, tables)
+        return wait_until_unseen(session) and _vacuum(session, tables)
 
 
 def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
@@ -101,8 +101,8 @@ def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
         raise StorageFailed(f"nothing was purged: {advice}", reason=advice)
 
 
-def is_unseen(session: PostgresSession) -> bool:
-    """Wait two seconds at most until no transaction can see deleted rows; return whether none can."""
+def wait_until_unseen(session: PostgresSession) -> bool:
+    """Wait up to two seconds until no transaction can see deleted rows; return False if one still can."""
     following = session.scalar(_NEXT_TRANSACTION)
     for _ in range(SEEN_TRIES):
         if not session.scalar(_SEEING, next=following):
@@ -182,7 +182,7 @@ def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPu
     tables = session.column(_TABLES)
     require_ownership(session, tables)
     due = session.execute(DUE_OWNERS).fetchall()
-    undone = [] if is_unseen(session) else [_STILL_SEEN]
+    undone = [] if wait_until_unseen(session) else [_STILL_SEEN]
     session.execute("SET statement_timeout = 0")
     session.execute(f"SET lock_timeout = '{REWRITE_LOCK_S}s'")
     took: list[float] = []

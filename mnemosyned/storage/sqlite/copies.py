@@ -199,11 +199,11 @@ def check_backup(file: Path, migrations: Path) -> None:
             grave = [each for each in find_faults(connection) if each.kind in GRAVE]
     except (OSError, sqlite3.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise _restore_refused(file, f"it cannot be read: {reason}") from error
+        raise _make_refusal(file, f"it cannot be read: {reason}") from error
     except StorageFailed as error:  # of another program
-        raise _restore_refused(file, error.message) from error
+        raise _make_refusal(file, error.message) from error
     if grave:
-        raise _restore_refused(file, grave[0].text)
+        raise _make_refusal(file, grave[0].text)
 
 
 def stage_copy(
@@ -268,11 +268,11 @@ def finish_restore(database: Path) -> Path | None:
 def _check_header(file: Path) -> None:
     """Raise `InvalidRequest` if a file's header is not that of a whole SQLite database."""
     if not file.is_file():
-        raise _restore_refused(file, "there is no such file")
+        raise _make_refusal(file, "there is no such file")
     with file.open("rb") as opened:
         header = opened.read(100)
     if not header.startswith(SQLITE) or len(header) < 100:
-        raise _restore_refused(file, "it is not an SQLite database")
+        raise _make_refusal(file, "it is not an SQLite database")
     page_bytes = int.from_bytes(header[16:18], "big")
     page_bytes = 65_536 if page_bytes == 1 else page_bytes
     size = int.from_bytes(header[28:32], "big") * page_bytes
@@ -280,11 +280,11 @@ def _check_header(file: Path) -> None:
     counted = header[24:28] == header[92:96]
     actual = file.stat().st_size
     if counted and actual < size:
-        raise _restore_refused(
+        raise _make_refusal(
             file, f"it is cut off: {actual:,} of {size:,} bytes are there"
         )
 
 
-def _restore_refused(file: Path, reason: str) -> InvalidRequest:
+def _make_refusal(file: Path, reason: str) -> InvalidRequest:
     """Return the error that says a backup file is not restored, and the reason."""
     return InvalidRequest(f"{file} is not restored: {reason}", field="file")

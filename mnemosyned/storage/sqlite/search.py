@@ -379,7 +379,7 @@ class SqliteIndex(CommonIndex):
     def _matching_rows(
         self, table: str, match: str, query: Query, *, direction: str, limit: int
     ) -> list[int]:
-        """Return up to `limit` row numbers that match an expression and the filters of a question."""
+        """Return up to `limit` row numbers that match, and pass the filters; `direction` is ASC or DESC."""
         narrow = memory_filter(query)
         return self._session.column(
             f"SELECT f.rowid FROM {table} AS f {narrow.joins} WHERE {table} MATCH :match "

@@ -140,7 +140,7 @@ class MentionReader:
         self._term = re.compile(rf"(?<!\w)(?:{either})(?!\w)", re.IGNORECASE)
 
     def mentions_any_time(self, text: str, said_at: datetime) -> bool:
-        """Return True if a text of `said_at` mentions a time that overlaps a span and is not longer."""
+        """Return True if a text's beginning mentions a time that overlaps a span and is not longer."""
         text = text[:MENTION_CHARS_MAX]
         terms = islice(self._term.finditer(text), PLACES_MAX)
         said = "\n".join(
