@@ -66,7 +66,7 @@ class FormatEntry:
     """Where programs keep it, as patterns of paths; a relative one is below the working directory."""
 
     def load(self) -> ImportFormat:
-        """Import the format's module and return a new instance; a class of several formats gets the name."""
+        """Import the format's module and return a new instance; a class shared by formats gets the name."""
         module, _, attribute = self.target.partition(":")
         loaded = import_module(f"mnemosyned.importers.formats.{module}")
         made = getattr(loaded, attribute)

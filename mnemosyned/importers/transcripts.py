@@ -42,8 +42,8 @@ class TranscriptMessage:
 def memory_ids(message: TranscriptMessage, conversation: str) -> tuple[str, ...]:
     """Return the ids under which a message may be in memory; the first is used to store it.
 
-    The last id is a hash of conversation, role and words; without an own id of the message, it is the only
-    one.
+    The last id is a hash of conversation, role and words. It is the only one for a message that has no id of
+    its own.
     """
     words = " ".join(message.text.split())
     by_words = importer.stable_id(
@@ -196,7 +196,7 @@ def parse_said(
     is_copied: bool = False,
     calls_tool: bool = False,
 ) -> ParsedLine:
-    """Return a parsed line: its message, none for blank text or unknown speaker `kind`, and any tool call.
+    """Return a parsed line with any tool call, and its message unless blank or by an unknown speaker `kind`.
 
     A tool call is a part of the content, or given by `calls_tool`.
     """

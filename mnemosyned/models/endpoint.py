@@ -316,7 +316,7 @@ class _EndpointCall:
         return connection
 
     def _hold_socket(self, held: socket.socket) -> socket.socket:
-        """Return a socket, noted for `_abort` to close. Raises `ConnectionAbortedError` after `_abort`."""
+        """Save a socket for `_abort` to close; return it. Raises `ConnectionAbortedError` after `_abort`."""
         with self._lock:
             self._socket = held
             if self._aborted:

@@ -105,7 +105,7 @@ def place_by_time(
 def add_period_summary(
     results: Sequence[RankedResult], candidates: SearchCandidates, *, limit: int
 ) -> list[RankedResult]:
-    """Return at most `limit` results, preceded by the summary of exactly the period asked for."""
+    """Return the results, after the summary of exactly the period asked for, if any: then `limit` in all."""
     if candidates.summary is None:
         return list(results)
     score = results[0].score if results else 1.0

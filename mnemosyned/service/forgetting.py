@@ -607,7 +607,7 @@ class RetentionService:
     def _preview_forget(
         self, request: verbs.Forget, selected: SelectedMemories, kept: Sequence[str]
     ) -> verbs.Forgotten:
-        """Return the result that forgetting the selected memories would have, with a line for each."""
+        """Return the result of forgetting the selected and `kept` memories, with a page of lines."""
         removal = self.store.deletion.preview(selected.ids, learned=selected.learned)
         removal |= Removal(working=len(kept))
         lines, further = preview_lines(self.store, selected.ids, after=request.after)

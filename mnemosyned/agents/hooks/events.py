@@ -237,7 +237,10 @@ MESSAGES_MAX = 1_000
 
 
 def hook_messages(call: HookCall) -> tuple[transcripts.TranscriptMessage, ...]:
-    """Return a call's messages, cleaned: its `messages`, or else prompt and reply, but not of OpenCode."""
+    """Return a call's messages, cleaned: its `messages`, or without any its prompt and reply.
+
+    The prompt and reply of OpenCode are left out, as its plugin sends them again as `messages`.
+    """
     said: list[transcripts.TranscriptMessage] = []
     for message in call.messages[-MESSAGES_MAX:]:
         said += transcripts.parse_said(

@@ -434,7 +434,7 @@ def _leave_out_rules(
 def _join_messages(
     quotes: Sequence[injected.InjectedQuote],
 ) -> list[injected.InjectedQuote]:
-    """Return the quotes, each moved into `related` of its message's first quote, unless it has related ones."""
+    """Return the first quote of each message, with later ones as `related`; quotes with related ones stay."""
     joined: dict[str, injected.InjectedQuote] = {}
     for quote in quotes:
         first = joined.get(quote.source_id)

@@ -300,7 +300,10 @@ def _list_in_one_page(
     ttl_ms: int = HOUR_MS,
     scope: str = "public",
 ) -> ProtocolMethod:
-    """Return a protocol method whose result has all entries of `list_entries` under the key `name`."""
+    """Return a protocol method whose result has all entries of `list_entries` under the key `name`.
+
+    Clients may cache the result for `ttl_ms`, for all users if `scope` is "public".
+    """
 
     def run(context: tools.ToolContext, request: McpRequest) -> Json:
         """Return {`name`: all entries}. Raises `ProtocolError` for a request with a cursor."""

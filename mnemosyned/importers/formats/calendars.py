@@ -56,7 +56,7 @@ class BlockFormat(importer.ImportFormat):
     def memory_of(
         self, library: ModuleType, source: importer.ImportSource, block: FileBlock
     ) -> Remember | None:
-        """Return a block's memory, None if it only defines. Raises `RecordRefused` and `PARSE_ERRORS`."""
+        """Return a block's memory, None for a definition alone. Raises `RecordRefused` and `PARSE_ERRORS`."""
 
     def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True if the source begins with "BEGIN:" and the format's outermost block."""

@@ -419,7 +419,7 @@ class Connections:
         *,
         replan: bool = False,
     ) -> R:
-        """Return the result of `begin` on a connection, after a `replan`; on an error, give it back."""
+        """Return the result of `begin`, with new plans if `replan`; on errors, give back the connection."""
         try:
             if replan:
                 connection.execute("DISCARD PLANS")

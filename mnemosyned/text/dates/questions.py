@@ -110,7 +110,7 @@ def matched_spans(
 def _calendar_span(
     groups: Mapping[str, str], today: datetime, *, ahead: bool
 ) -> TimeSpan | None:
-    """Return the span of a date, month, season or year; None for another kind of expression."""
+    """Return the latest or, with `ahead`, next span of a date, month, season or year; None for others."""
     if not groups.keys().isdisjoint(("season", "quarter")):
         return _season_span(groups, today)
     if "feast" in groups:
@@ -126,7 +126,7 @@ def _calendar_span(
 def _month_span(
     groups: Mapping[str, str], today: datetime, month: int, *, ahead: bool
 ) -> TimeSpan:
-    """Return the span of a month, or its day or third in `groups`; latest unless `ahead` or a year is given."""
+    """Return the span of a month, its day or third: of a named year, else the latest, or next if `ahead`."""
     day = _read_day_of_month(groups)
     year = int(groups.get("year", today.year))
     begin = today.replace(year=year, month=month, day=day or 1)
