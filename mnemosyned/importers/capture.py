@@ -385,7 +385,8 @@ def store_one(
 ) -> bool:
     """Store one memory; return True if it was new, False if already known or refused.
 
-    A refusal is logged as the event `refusal_event`; any other error is raised.
+    A refusal is logged as the event `refusal_event`; any other error is raised. With `background` other
+    requests go first.
     """
     try:
         return service.call(memory, background=background).stored

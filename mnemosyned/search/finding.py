@@ -324,7 +324,10 @@ def _find_neighbors(
     *,
     slept: bool,
 ) -> dict[int, list[tuple[int, int]]]:
-    """Add the best matches' neighbors to `memories`; return {match: [(neighbor, distance)]} by row number."""
+    """Add the best matches' neighbors to `memories`; return {match: [(neighbor, distance)]} by row number.
+
+    `slept` says whether any memory was consolidated.
+    """
     least = NEIGHBORS_SHARE_MIN * matches[0].score if matches else 0.0
     # Memories without a session of their own belong to no conversation.
     best = [

@@ -173,7 +173,7 @@ class LearningStore(StorePart):
         superseded: bool = False,
         limit: int,
     ) -> list[Learning]:
-        """Return up to `limit` learnings of any of the sources and of a kind, the newest first."""
+        """Return up to `limit` active learnings, or with `superseded` all, by source and kind, newest first."""
         chosen = LearningFilter(sources=sources, kind=kind, superseded=superseded)
         return self.read_page(chosen, limit=limit)[0]
 

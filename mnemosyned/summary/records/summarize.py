@@ -259,7 +259,7 @@ def _read_commit_line(line: str, *, is_first: bool) -> dict[str, str] | None:
 
 
 def _looks_like_commit(parts: Mapping[str, str]) -> bool:
-    """Return True if the `hash` is no ordinary word or number, and the `subject` no sentence of prose."""
+    """Return True unless the `subject` is prose or long; a word as `hash` needs one like "fix(api): …"."""
     subject = parts["subject"]
     if _PATTERNS["word_or_number"].fullmatch(parts.get("hash", "a1")):
         return _PATTERNS["component"].fullmatch(subject) is not None
