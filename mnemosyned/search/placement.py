@@ -118,7 +118,7 @@ def add_period_summary(
 def misses_time(
     query: Query, results: Sequence[RankedResult], candidates: SearchCandidates
 ) -> bool:
-    """Return True if a question names a time, but no result is from that time and named source.
+    """Return True if a question names a time, but no result is from that time.
 
     A memory that mentions the time counts as from that time. False if the period's summary is shown.
     """
@@ -126,9 +126,7 @@ def misses_time(
         return False
     shown = {position for result in results for position in result.positions}
     return not any(
-        match.position in shown
-        and (not query.asked or query.asked.has(match.source))
-        and _is_of_time(query, match, candidates)
+        match.position in shown and _is_of_time(query, match, candidates)
         for match in candidates.memories
     )
 

@@ -92,6 +92,7 @@ def matched(hit: Hit) -> Hit | Line:
         ("which mails arrived in May 2026", True),
         ("what happened on 3 March 2026", True),
         ("what did I note on 7 October", False),
+        ("which photo shows the lab printer on 7 October", False),
         ("who fixed the boiler", False),
         ("my last note", False),
     ],
