@@ -1,5 +1,6 @@
 """What users say to hold: learned, listed, edited, and forgotten."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,7 +40,10 @@ def test_the_list_says_where_each_learning_applies(lab: Lab) -> None:
     listed = lab.learnings()
 
     assert {each.text: listed.scopes[each.id] for each in listed.learnings} == expected
-    assert "instruction  project  default" in render(listed)
+    assert "instruction  everywhere  default" in render(listed)
+    projects = {each.id: "w/shop" for each in listed}
+    of_shop = render(msgspec.structs.replace(listed, projects=projects))
+    assert re.findall("instruction  (.*)  default", of_shop) == ["everywhere", "w/shop"]
 
 
 def test_the_list_is_searched_paged_and_says_what_people_changed(lab: Lab) -> None:

@@ -29,7 +29,7 @@ from mnemosyned.memory.injections import (
     Injection,
     InjectionOutcome,
 )
-from mnemosyned.memory.values import Learning
+from mnemosyned.memory.values import Learning, LearningScope
 from mnemosyned.verbs import conversation
 
 
@@ -39,6 +39,8 @@ def _learnings_text(result: conversation.LearningList) -> str:
     lines = []
     for learning in result.learnings:
         scope = result.scopes.get(learning.id, "")
+        if scope is LearningScope.PROJECT:  # a learning of no project applies in all
+            scope = result.projects.get(learning.id, LearningScope.EVERYWHERE)
         origin = (learning.kind.value, scope, learning.session, learning.source or "")
         where = "  ".join(filter(None, origin))
         head = f"{local_time(learning.created_at)}  {where}  {learning.id}"
