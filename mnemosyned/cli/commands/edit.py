@@ -47,8 +47,10 @@ def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN40
     ids: Sequence[str] = given.get("id") or ()
     if not changes and len(ids) == 2 and " " in ids[1]:  # words in quotes
         return _send(**{**given, "id": ids[:1], "text": ids[1]})
-    if changes or given.get("drop_history") or len(ids) != 1:
+    if changes or given.get("drop_history") or not ids:
         return _send(**given)
+    if len(ids) > 1:  # a word could be another id
+        raise InvalidRequest(WORDS)
     if not (sys.stdin.isatty() or "EDITOR" in os.environ or "VISUAL" in os.environ):
         raise InvalidRequest(
             "say what to change, as with --text or --session, or call this at a terminal, where "
