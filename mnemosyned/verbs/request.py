@@ -532,6 +532,8 @@ def _allowed_values(verb: type[Request[Any]], field: str | None) -> list[str]:
         kind = kinds.pop()
         if isinstance(kind, msgspec.inspect.EnumType):
             return [choice.value for choice in kind.cls]
+        if isinstance(kind, msgspec.inspect.LiteralType):
+            return [*map(str, kind.values)]
         if isinstance(kind, msgspec.inspect.Metadata):
             kinds.append(kind.type)
         elif isinstance(kind, msgspec.inspect.UnionType):

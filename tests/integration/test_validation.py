@@ -22,6 +22,7 @@ REQUESTS = [
     ("recall", "{}", "query is missing"),
     ("recall", '{"query": ["x"]}', "query must be text, not a list"),
     ("recall", '{"query": "x", "tier": "cold"}', "must be one of working, episodic, archive"),
+    ("list", '{"level": "year"}', "level must be one of day, episode, month, week"),
     ("recall", '{"query": "x", "since": "soon"}', 'since: "soon" is not a valid time; try'),
     ("recall", '{"query": "x", "since": "03/04/2026"}', "can be read as 2026-03-04 or 2026-04-03"),
     ("recall", '{"query": "x", "since": 5}', "since must be a time, not a whole number"),
