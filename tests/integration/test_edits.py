@@ -13,6 +13,7 @@ from support.services import Lab
 from support.stores import TRIO, get_episode, get_memory
 
 from mnemosyned.cli.commands.edit import changes_in, form_text
+from mnemosyned.cli.output.show import render
 from mnemosyned.errors import BatchChanged, InvalidRequest, SecretRefused, WordsPruned
 from mnemosyned.memory.consolidation import GroupStatus
 from mnemosyned.memory.edit import MemoryEdit
@@ -330,6 +331,7 @@ def test_revisions_come_latest_first(lab: Lab, kettle: str, *, asleep: bool) -> 
         (NOON, "The kettle is at 10.0.0.7"),
     ]
     assert got.revisions[0].fields == {"role": "", "importance": 0.5}
+    assert "   role: none\n   importance: 0.5\n" in render(got)
     assert lab.get(kettle).revisions == []
 
 

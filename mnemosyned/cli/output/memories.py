@@ -187,7 +187,11 @@ def _record_text(result: Got) -> str:
     parts = [_memory_text(result.memory), *map(_ended_note, result.ended)]
     for revision in result.revisions:
         lines = [click.style(f"until {local_time(revision.changed_at)}", dim=True)]
-        lines += [f"   {name}: {value}" for name, value in revision.fields.items()]
+        for name, value in revision.fields.items():
+            shown = ", ".join(value) if isinstance(value, list) else value
+            if name == "created_at":
+                shown = local_time(datetime.fromisoformat(value))
+            lines.append(f"   {name}: {'none' if shown in (None, '') else shown}")
         lines += [] if revision.text is None else [indent_lines(revision.text)]
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
