@@ -146,7 +146,7 @@ def unreachable(error: OSError, address: Address) -> errors.MnemosynedError:
             f"no daemon can answer on {shown_path(file)}: {fault}"
         )
     return errors.DaemonUnreachable(
-        f"the daemon on {address} hung up ({error!r}); {address.explanation}, then try again"
+        f"the daemon on {address} hung up ({error.strerror or error}); {address.explanation}, then try again"
     )
 
 

@@ -186,13 +186,13 @@ def _describe_unknown(source: ImportSource) -> str:
         return f"{source.name} is empty"
     if source.head.startswith(SQLITE):
         return (
-            f"{source.name} is a database that cannot be imported; a backup of a memory is put "
-            "back by `mnem restore-db`"
+            f"{source.name} is a database that cannot be imported, or a damaged one; a backup of "
+            "a memory is put back by `mnem restore-db`"
         )
     if source.head.startswith(ARCHIVE):
         return (
             f"{source.name} is a ZIP archive without an export that can be imported, or a damaged "
-            "one; mnem import --format chatgpt or --format claude shows why"
+            "one; mnem import --format chatgpt, claude or hindsight shows why"
         )
     return (
         f"{source.name} has none of the formats that can be imported; if it is one of them, "

@@ -47,7 +47,7 @@ add_change(
         rating: {"outcome": rating.replace("-", "_")}
         for rating in ("useful", "not-useful", "unknown")
     },
-    hint="say useful, not-useful, unknown and an id: mnem injections useful 01M2B9QW",
+    hint="say useful, not-useful or unknown, and an id: mnem injections useful 01M2B9QW",
 )
 
 
