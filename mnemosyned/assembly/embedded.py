@@ -46,7 +46,16 @@ def private_directory() -> Iterator[Path]:
     """
     in_memory = SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK)
     parent = SHARED_MEMORY if in_memory else Path(tempfile.gettempdir())
-    _delete_abandoned(parent)
+    for abandoned in parent.glob(f"{_PRIVATE}*"):
+        with suppress(OSError):  # another user's, in use, or deleted by another call
+            if time.time() - abandoned.stat().st_mtime < _ABANDONED_S:
+                continue
+            descriptor = os.open(abandoned, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(abandoned, ignore_errors=True)
+            finally:
+                os.close(descriptor)
     directory = Path(tempfile.mkdtemp(prefix=_PRIVATE, dir=parent))
     descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -55,20 +64,6 @@ def private_directory() -> Iterator[Path]:
     finally:
         shutil.rmtree(directory, ignore_errors=True)
         os.close(descriptor)
-
-
-def _delete_abandoned(parent: Path) -> None:
-    """Delete directories that killed processes left in `parent`: not locked, and a minute old."""
-    for directory in parent.glob(f"{_PRIVATE}*"):
-        with suppress(OSError):  # another user's, in use, or deleted by another call
-            if time.time() - directory.stat().st_mtime < _ABANDONED_S:
-                continue
-            descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(directory, ignore_errors=True)
-            finally:
-                os.close(descriptor)
 
 
 def _close_in_its_process(stack: ExitStack, opened_by: int) -> None:

@@ -298,7 +298,15 @@ class OwnerMemories:
                     memory = self._make_memory(owner)
                     with self._lock:
                         self._open[owner] = memory
-                        dropped = self._drop_unused()
+                        most = self._shared.settings.config.owners.open_max
+                        unused = [
+                            each
+                            for each in self._open.values()
+                            if not each.service.events.listening
+                        ]
+                        dropped = unused[: max(0, len(self._open) - most)]
+                        for each in dropped:
+                            del self._open[each.owner]
                     for each in () if self._stores.read_only else dropped:
                         each.service.lists.save_figures()
                 return memory
@@ -336,17 +344,6 @@ class OwnerMemories:
             in_use = list(self._in_use)
         for memory in in_use:
             _stop_memory(memory)
-
-    def _drop_unused(self) -> list[OwnerMemory]:
-        """Remove and return the least used memories beyond `owners.open_max` that no client watches."""
-        excess = len(self._open) - self._shared.settings.config.owners.open_max
-        unused = [
-            each for each in self._open.values() if not each.service.events.listening
-        ]
-        dropped = unused[: max(0, excess)]
-        for memory in dropped:
-            del self._open[memory.owner]
-        return dropped
 
     def _make_memory(self, owner: int, *, starts: bool = True) -> OwnerMemory:
         """Return a new object for an owner's memory; with `starts`, start the retention unless on a standby."""

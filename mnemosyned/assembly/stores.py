@@ -53,7 +53,6 @@ def _require_driver() -> Iterator[None]:
 
 
 def _postgres_migrations() -> Path:
-    """Return the folder of the PostgreSQL migrations."""
     return shipped("migrations") / "postgres"
 
 

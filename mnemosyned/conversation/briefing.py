@@ -209,8 +209,11 @@ def _find_telling_sentences(
                 and keywords - find_keywords(done[0])
             )
         )
-        if has_secret and _is_about_secret(words, keywords):
-            continue
+        if has_secret:
+            telling = [word for word in words if word not in _WORDS["secret_talk"]]
+            stems = {token.stem for word in telling for token in tokenize(word)}
+            if len(keywords & stems) < SECRET_KEYWORDS_MIN:
+                continue  # few are about anything but the secret
         if _WORDS["feelings"].intersection(words) and (
             _WORDS["first_person"].intersection(words)
         ):
@@ -224,13 +227,6 @@ def _find_telling_sentences(
         if is_request and (is_agent or emphasis_factor(tokens) < RULING):
             continue
         yield text, tokens, is_telling
-
-
-def _is_about_secret(words: Sequence[str], keywords: set[str]) -> bool:
-    """Return True if few of the `keywords` are about anything but a secret."""
-    telling = [word for word in words if word not in _WORDS["secret_talk"]]
-    others = keywords & {token.stem for word in telling for token in tokenize(word)}
-    return len(others) < SECRET_KEYWORDS_MIN
 
 
 def _kind_of(

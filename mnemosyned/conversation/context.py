@@ -184,7 +184,6 @@ class ContextManager:
         sections: _AddedSections,
         tool_definitions: Sequence[Any] | None,
     ) -> ContextWindow:
-        """Return the context of a window and its sections of memory and learnings."""
         selection, compaction = window.selection, window.compaction
         in_message = self._memory_place == "message"
         prompt = (
@@ -214,7 +213,6 @@ class ContextManager:
         sections: _AddedSections,
         tool_definitions: Sequence[Any] | None,
     ) -> Breakdown:
-        """Return the tokens of each part of the context, such as memory, learnings and messages."""
         counter, budget, selection = self._counter, self.budget, window.selection
         system = counter.text(window.system) if window.system else 0
         tools = count_tool_definition_tokens(tool_definitions, counter)
@@ -237,7 +235,6 @@ class ContextManager:
         learnings: Sequence[str],
         spare_tokens: int | None = None,
     ) -> _AddedSections:
-        """Return the sections of learnings and of memory, within their budgets and `spare_tokens`."""
         counter, budget = self._counter, self.budget
         spare = sys.maxsize if spare_tokens is None else spare_tokens
         headings = counter.text(LEARNINGS_HEADING) + JOINT_TOKENS
@@ -384,13 +381,11 @@ class WindowFitter:
         )
 
     def _count_conversation_tokens(self, window: ChosenWindow) -> int:
-        """Return the tokens of a window's summaries, earlier messages and new message together."""
         selection = window.selection
         summaries = sum(map(self._counter.message, selection.summaries))
         return summaries + selection.history_tokens + selection.new_tokens
 
     def _make_too_long_error(self, excess: int) -> InvalidRequest:
-        """Return the error for a context too long by `excess` tokens, with advice what to cut."""
         total = self._budget.total
         claim = (
             f"the context takes {total + excess:,} tokens, {excess:,} more than total "

@@ -76,9 +76,21 @@ def excerpt_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
         for line in neutralize(result).split("\n")
         if any(map(str.isalpha, line))
     ] or [" ".join(result.split())]
-    if len(lines) == 1:
-        return neutralize_tags(_keep_both_ends(lines[0], chars))
-    return neutralize_tags(_join_lines(lines, _choose_lines(lines, chars)))
+    if len(lines) == 1:  # cut in the middle; the end is not shorter than the beginning
+        room = chars - len(GAP)
+        head = clip_at_word(lines[0], room // 2).rstrip("…")
+        tail = lines[0][-(room - len(head)) :]
+        space = tail.find(" ")
+        tail = tail[space + 1 :] if 0 <= space < len(tail) // 2 else tail
+        return neutralize_tags(f"{head}{GAP}{tail}")
+    text = ""
+    previous = None
+    for position in _choose_lines(lines, chars):
+        if previous is not None:
+            text += "\n" if position == previous + 1 else GAP
+        text += clip_at_word(lines[position], LINE_CHARS)
+        previous = position
+    return neutralize_tags(text)
 
 
 def clip_at_word(text: str, chars: int) -> str:
@@ -117,28 +129,6 @@ def _rate_line(line: str, position: int, lines: Sequence[str]) -> float:
     elif position == 0:
         worth = max(worth, WORTH_OF_FIRST)
     return worth
-
-
-def _join_lines(lines: Sequence[str], chosen: Sequence[int]) -> str:
-    """Return the lines at the positions `chosen` as text, with a mark where lines are left out."""
-    text = ""
-    previous = None
-    for position in chosen:
-        if previous is not None:
-            text += "\n" if position == previous + 1 else GAP
-        text += clip_at_word(lines[position], LINE_CHARS)
-        previous = position
-    return text
-
-
-def _keep_both_ends(line: str, chars: int) -> str:
-    """Return a line cut in the middle to `chars` characters; the end is not shorter than the beginning."""
-    room = chars - len(GAP)
-    head = clip_at_word(line, room // 2).rstrip("…")
-    tail = line[-(room - len(head)) :]
-    space = tail.find(" ")
-    tail = tail[space + 1 :] if 0 <= space < len(tail) // 2 else tail
-    return f"{head}{GAP}{tail}"
 
 
 KEYWORDS = (

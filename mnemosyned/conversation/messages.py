@@ -176,7 +176,6 @@ class _CallPairing:
     """Tool calls and results paired so far, in one pass over a conversation."""
 
     def __init__(self, count: int) -> None:
-        """Begin with no pairs, for a conversation of `count` messages."""
         self.joined = bytearray(count + 1)
         """1 where a cut would separate a call from its results."""
         self.unanswered: dict[str, int] = {}
@@ -462,7 +461,6 @@ class FullCounter:
     """Token counter of all that is sent: texts, calls with arguments, media, and the template."""
 
     def __init__(self, counter: TokenCounter) -> None:
-        """Count texts by `counter`."""
         self.name = counter.name
         self.text = counter.count
 

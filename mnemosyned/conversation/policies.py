@@ -24,7 +24,6 @@ from mnemosyned.conversation.messages import (
     FullCounter,
     Message,
     MessageCounter,
-    MessageGroups,
     PartKind,
     count_pinned,
     find_tool_names,
@@ -374,8 +373,20 @@ class RoundsPolicy:
         )
         if not self.due(tokens).due:
             return unchanged
-        immovable = _mark_immovable_messages(messages, split.groups)
-        last_round = _find_last_round_start(messages, immovable)
+        immovable = [
+            is_system(message)
+            or (has_user_content(message) and not summary_message.is_summary(message))
+            for message in messages
+        ]
+        for begin, end in pairwise(split.groups.cuts):
+            if end - begin > 1 and any(immovable[begin:end]):
+                immovable[begin:end] = [True] * (end - begin)
+        intents = [
+            position
+            for position, stays in enumerate(immovable)
+            if stays and has_user_content(messages[position])
+        ]
+        last_round = intents[-1] + 1 if intents else count_pinned(messages)
         done = self._summarize_runs(
             unchanged, _find_compactable_runs(immovable, 0, last_round)
         )
@@ -488,36 +499,8 @@ def describe_actions(messages: Sequence[Message]) -> str:
 
 
 def _merge_earlier(messages: Iterable[Message]) -> summary_message.SummaryContent:
-    """Return the merged content of the summaries among messages."""
     earlier = filter(summary_message.is_summary, messages)
     return summary_message.merge_summaries(map(summary_message.read_summary, earlier))
-
-
-def _mark_immovable_messages(
-    messages: Sequence[Message], groups: MessageGroups
-) -> list[bool]:
-    """Return for each message if compaction must keep it: the system's, the user's, and groups with these."""
-    marks = [
-        is_system(message)
-        or (has_user_content(message) and not summary_message.is_summary(message))
-        for message in messages
-    ]
-    for begin, end in pairwise(groups.cuts):
-        if end - begin > 1 and any(marks[begin:end]):
-            marks[begin:end] = [True] * (end - begin)
-    return marks
-
-
-def _find_last_round_start(
-    messages: Sequence[Message], immovable: Sequence[bool]
-) -> int:
-    """Return the position after the user's last message; without one, after the pinned messages."""
-    intents = [
-        position
-        for position, stays in enumerate(immovable)
-        if stays and has_user_content(messages[position])
-    ]
-    return intents[-1] + 1 if intents else count_pinned(messages)
 
 
 def _find_compactable_runs(

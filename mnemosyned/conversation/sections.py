@@ -216,7 +216,14 @@ class Relevance:
             for form in tokenize(word)
         }
         self._stems = stems | irregular
-        self._names = _find_name_stems(bare)
+        # Exact values, and capitalized words within a sentence.
+        self._names = {
+            token.stem
+            for sentence, _ in split_sentences(bare)
+            for position, token in enumerate(tokenize(sentence))
+            if (token.kind in EXACT_KINDS or (token.capital and position > 0))
+            and _is_keyword(token)
+        }
         self._pairs = (
             set(gram_text(bare).split()) if has_unspaced_script(bare) else set()
         )
@@ -256,14 +263,3 @@ def _is_keyword(token: TextToken) -> bool:
     """Return True if a token is neither commonplace nor a word that asks to go on, such as "continue"."""
     word = fold_case(token.surface)
     return token.kind not in COMMONPLACE_KINDS and word not in _continuations()
-
-
-def _find_name_stems(message: str) -> set[str]:
-    """Return the stems of exact values and names, which are capitalized words within a sentence."""
-    names: set[str] = set()
-    for sentence, _ in split_sentences(message):
-        for position, token in enumerate(tokenize(sentence)):
-            named = token.kind in EXACT_KINDS or (token.capital and position > 0)
-            if named and _is_keyword(token):
-                names.add(token.stem)
-    return names

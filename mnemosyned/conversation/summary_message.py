@@ -229,7 +229,6 @@ def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Me
 
 
 def _parse_summary(content: str) -> SummaryContent:
-    """Return the content read from a summary's text."""
     facts, others = parse_bullets(remove_header(content).split("\n"))
     values: list[str] = []
     prose: list[str] = []

@@ -187,7 +187,6 @@ def undone_group(
 
 
 def _count_originals(count: int) -> str:
-    """Return a number of originals in words, such as "1 original" or "3 originals"."""
     return f"{count:,} original{'' if count == 1 else 's'}"
 
 

@@ -111,7 +111,6 @@ def check_url(url: str) -> None:
 
 
 def _is_loopback(host: str) -> bool:
-    """Return True if a host is this machine: a loopback address or "localhost"."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -270,7 +269,6 @@ class _Download:
             self._progress(received, total or self._request.size)
 
     def _measure_part(self) -> int:
-        """Return the number of bytes that are in the file so far."""
         return os.fstat(self._file.fileno()).st_size
 
     def _read_saved_etag(self) -> str | None:
@@ -461,10 +459,8 @@ def write_manual_instructions(request: DownloadRequest, target: Path) -> str:
 
 
 def _extract_file_name(url: str) -> str:
-    """Return the file name at the end of a URL's path, with escapes decoded."""
     return unquote(urlsplit(url).path).rpartition("/")[2]
 
 
 def _make_part_path(path: Path) -> Path:
-    """Return the path at which the incomplete download of a file is kept."""
     return path.with_name(f"{path.name}.part")

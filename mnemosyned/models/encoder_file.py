@@ -141,7 +141,6 @@ def checked_resource(name: str) -> Path:
 
 
 def _read_weights() -> dict[str, Any]:
-    """Return the arrays of the encoder's weights; the table of word pieces comes first."""
     import numpy as np  # noqa: PLC0415 of the child process alone
 
     arrays: dict[str, Any] = {}

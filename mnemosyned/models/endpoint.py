@@ -230,7 +230,16 @@ class EndpointModel(TextModel):
                 answer = call.answer(msgspec.json.encode(body))
             finally:
                 self._current = None
-            return _read_answer_text(answer, self.name)
+        try:
+            text = _ANSWERS.decode(answer).choices[0].message.content
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            # From nothing: its words could quote the answer.
+            raise ModelUnavailable(
+                f"{self.name} gives answers that are not in OpenAI's form; check llm.endpoint"
+            ) from None
+        if not text or not text.strip():
+            raise SummarizerFailed(f"{self.name} gave an empty answer")
+        return text
 
     def close(self) -> None:
         """End the call that runs in another thread; that call raises `ModelUnavailable`."""
@@ -324,7 +333,6 @@ class _EndpointCall:
         return held
 
     def _close_socket(self) -> None:
-        """Close the present connection, so that another can be opened."""
         with self._lock:
             held, self._socket = self._socket, None
         if held:
@@ -381,7 +389,15 @@ class _EndpointCall:
         """
         status = response.status
         if status == HTTPStatus.OK:
-            return self._read_body(response)
+            answer = response.read(ANSWER_BYTES_MAX + 1)
+            self._check_time()  # cut off, it looks like an end
+            if len(answer) > ANSWER_BYTES_MAX:
+                raise SummarizerFailed(
+                    f"{self.name} gave an answer of over {ANSWER_BYTES_MAX} bytes"
+                )
+            if response.length:
+                raise HTTPException  # the connection broke in between
+            return answer
         if status in _RETRYABLE_STATUSES:
             wait = (response.getheader("Retry-After") or "").strip()
             # A date is ignored, as the backoff is short anyway.
@@ -404,18 +420,6 @@ class _EndpointCall:
         }
         raise ModelUnavailable(f"{said}{hint.get(status, '')}")
 
-    def _read_body(self, response: HTTPResponse) -> bytes:
-        """Return the body. Raises `SummarizerFailed` if it is too large, `HTTPException` if it is cut off."""
-        answer = response.read(ANSWER_BYTES_MAX + 1)
-        self._check_time()  # cut off, it looks like an end
-        if len(answer) > ANSWER_BYTES_MAX:
-            raise SummarizerFailed(
-                f"{self.name} gave an answer of over {ANSWER_BYTES_MAX} bytes"
-            )
-        if response.length:
-            raise HTTPException  # the connection broke in between
-        return answer
-
     def _seconds_left(self) -> float:
         """Return the seconds until the call's time limit, at least 0.001."""
         return max(0.001, self._ends - time.monotonic())
@@ -428,20 +432,6 @@ class _EndpointCall:
             raise ModelUnavailable(
                 f"{self.name} took longer than {self.limit_s:g} s (llm.time_limit_s)"
             ) from None
-
-
-def _read_answer_text(answer: bytes, name: str) -> str:
-    """Return the text of the first choice in an answer. Raises `ModelUnavailable` and `SummarizerFailed`."""
-    try:
-        text = _ANSWERS.decode(answer).choices[0].message.content
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        # From nothing: its words could quote the answer.
-        raise ModelUnavailable(
-            f"{name} gives answers that are not in OpenAI's form; check llm.endpoint"
-        ) from None
-    if not text or not text.strip():
-        raise SummarizerFailed(f"{name} gave an empty answer")
-    return text
 
 
 # ----------------------------------------------------------------------- key

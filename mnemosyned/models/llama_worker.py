@@ -305,19 +305,13 @@ def _free_memory_bytes() -> int | None:
         place = Path("/sys/fs/cgroup", group)
         for folder in (place, *place.parents):
             with suppress(OSError, ValueError):  # no limit here
-                sizes.append(_measure_free_in_group(folder))
+                most = int((folder / "memory.max").read_text())
+                used = int((folder / "memory.current").read_text())
+                lines = (folder / "memory.stat").read_text().splitlines()
+                stat = dict(line.split() for line in lines)
+                given_back = int(stat.get("inactive_file", 0))  # when needed
+                sizes.append(most - used + given_back)
     return min(sizes, default=None)
-
-
-def _measure_free_in_group(folder: Path) -> int:
-    """Return the free memory in bytes of the Linux control group with this folder."""
-    most = int((folder / "memory.max").read_text())
-    used = int((folder / "memory.current").read_text())
-    stat = dict(
-        line.split() for line in (folder / "memory.stat").read_text().splitlines()
-    )
-    given_back = int(stat.get("inactive_file", 0))  # when needed
-    return most - used + given_back
 
 
 def _compile_control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN401

@@ -304,7 +304,6 @@ class SentenceEncoder(Embedder):
             return self._loaded
 
     def _start_timer(self, seconds: float) -> None:
-        """Call `_drop_if_idle` in so many seconds."""
         self._timer = threading.Timer(seconds, self._drop_if_idle)
         self._timer.daemon = True
         self._timer.start()
@@ -381,5 +380,4 @@ class SentenceEncoder(Embedder):
 
 
 def _file_path() -> Path:
-    """Return the path of the encoder's file in the cache."""
     return cache_dir() / encoder_file.FILE_NAME

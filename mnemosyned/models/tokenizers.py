@@ -115,7 +115,6 @@ def _compile_split_pattern(ranks: int) -> re.Pattern[str]:
 
 
 def _list_characters(*categories: str) -> str:
-    """Return all characters of these Unicode categories, for a character class of a pattern."""
     return "".join(
         chr(at) for at in range(ASTRAL) if unicodedata.category(chr(at)) in categories
     )

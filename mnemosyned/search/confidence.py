@@ -184,33 +184,22 @@ class ResultJudge:
             is_speaker = bool(self._names & self._in_roles[line.role])
             about = self._keywords & (own | nearby)
             is_other = bool(self._names) and not is_speaker and not self._names < about
-            logit = self._weigh_similarity(share, cosine, is_other=is_other)
-            keywords = share * min(len(self._keywords), WEIGHTS.keywords_max)
-            longer = 1 / (1 + exp(-logit - WEIGHTS.long * long * keywords))
+            words = max(0.0, share - WEIGHTS.words_min) / (1 - WEIGHTS.words_min)
+            keywords = min(len(self._keywords), WEIGHTS.keywords_max)
+            logit = WEIGHTS.bias + WEIGHTS.similarity * cosine
+            logit += WEIGHTS.shared * share + WEIGHTS.words * words
+            logit += WEIGHTS.keywords * keywords + WEIGHTS.other_name * is_other
+            if self._query.expected.is_foreign:
+                logit += WEIGHTS.foreign
+            else:
+                logit += WEIGHTS.unknown_name * self._has_unknown_name
+            longer = 1 / (1 + exp(-logit - WEIGHTS.long * long * (share * keywords)))
             confidence = max(1 / (1 + exp(-logit)), min(longer, WEIGHTS.long_surest))
         if share >= WEIGHTS.exact_min or own & self._codes:
             confidence = max(confidence, WEIGHTS.exact)
         return confidence, share, own, nearby
 
-    def _weigh_similarity(
-        self, share: float, cosine: float, *, is_other: bool
-    ) -> float:
-        """Return the log-odds that a text answers the question.
-
-        `share` is its share of the keywords, `cosine` its similarity by vectors, and `is_other` is
-        True if it names somebody else.
-        """
-        words = max(0.0, share - WEIGHTS.words_min) / (1 - WEIGHTS.words_min)
-        keywords = min(len(self._keywords), WEIGHTS.keywords_max)
-        logit = WEIGHTS.bias + WEIGHTS.similarity * cosine
-        logit += WEIGHTS.shared * share + WEIGHTS.words * words
-        logit += WEIGHTS.keywords * keywords + WEIGHTS.other_name * is_other
-        if self._query.expected.is_foreign:
-            return logit + WEIGHTS.foreign
-        return logit + WEIGHTS.unknown_name * self._has_unknown_name
-
     def _find_neighbor_terms(self, position: int) -> set[int]:
-        """Return the question's terms that are in a memory's neighbors."""
         terms: set[int] = set()
         for neighbor, _ in self._beside.get(position, ()):
             if match := self._matches.get(neighbor):

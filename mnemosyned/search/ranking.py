@@ -95,7 +95,6 @@ def _shift_match(match: Match, by: int) -> Match:
 
 
 def _merge_corpora(corpora: Sequence[Corpus]) -> Corpus:
-    """Return the word statistics of several stores together."""
     count = sum(each.count for each in corpora)
     chars = sum(each.count * each.average_chars for each in corpora)
     frequencies: Counter[str] = Counter()
@@ -417,7 +416,6 @@ def best_level_only(
 
 
 def _rollups_above(result: RankedResult, above: Mapping[int, int]) -> list[int]:
-    """Return the row numbers of the day, week and month above a result's episode."""
     chain: list[int] = []
     parent = above.get(result.episode) if result.episode is not None else None
     while parent is not None and parent not in chain:

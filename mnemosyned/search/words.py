@@ -371,7 +371,13 @@ def top_candidates(
     rows = {} if index.is_filtered else looked_up.rows
     search = _TermRows(index, words, terms=terms, corpus=corpus, rows=rows)
     if index.is_filtered and index.rows_if_few is None and looked_up.found is not None:
-        found = _passing_rows(index, looked_up.found, enough=limits.total)
+        found: dict[int, float] = {}
+        ranked = sorted(looked_up.found, key=looked_up.found.__getitem__, reverse=True)
+        for begin in range(0, len(ranked), TESTED_AT_ONCE):
+            tested = index.rows_that_pass(ranked[begin : begin + TESTED_AT_ONCE])
+            found.update((seq, looked_up.found[seq]) for seq in tested)
+            if len(found) >= limits.total:
+                break
     else:
         walked = sum(frequencies[word] for word in words)
         if index.rows_if_few is not None or walked <= WALKED_MAX:
@@ -383,20 +389,6 @@ def top_candidates(
     possible = sum(map(corpus.idf, terms.words))
     strong = strongest_matches(found, limits, possible=possible)
     return strong, search.partial or len(strong) < len(found)
-
-
-def _passing_rows(
-    index: WordRows, found: Mapping[int, float], *, enough: int
-) -> dict[int, float]:
-    """Return the {row number: score} of `found` rows that pass the filters, best first, up to `enough`."""
-    ranked = sorted(found, key=found.__getitem__, reverse=True)
-    passing: dict[int, float] = {}
-    for begin in range(0, len(ranked), TESTED_AT_ONCE):
-        tested = ranked[begin : begin + TESTED_AT_ONCE]
-        passing.update((seq, found[seq]) for seq in index.rows_that_pass(tested))
-        if len(passing) >= enough:
-            break
-    return passing
 
 
 class _TermRows:

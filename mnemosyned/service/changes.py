@@ -121,7 +121,6 @@ class ChangeService:
         )
 
     def _new_action(self, kind: ActionKind) -> Action:
-        """Return an action of a kind that begins now, with a new id."""
         now = self.sleeper.cycle.clock.now()
         return Action(new_id(now), kind, now)
 

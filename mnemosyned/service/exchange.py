@@ -292,7 +292,6 @@ class ExchangeService:
                 yield ""
 
     def _wal_bytes(self) -> int:
-        """Return the size of the write-ahead log in bytes; 0 if there is none."""
         file = self.file
         return file_bytes(file.with_name(f"{file.name}-wal")) if file else 0
 
@@ -529,7 +528,6 @@ def _encode_comparable(record: AnyRecord) -> bytes:
 
 
 def _record_name(record: AnyRecord) -> str:
-    """Return the kind and id of a record for a message: "the memory 01ARZ3…"."""
     name = next(
         (
             str(getattr(record, key))

@@ -326,7 +326,6 @@ class ListService:
         return listing.DayList(days)
 
     def _today(self) -> date:
-        """Return the present day in this machine's time zone."""
         return in_zone(self.clock.now(), get_localzone()).date()
 
 

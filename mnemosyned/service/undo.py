@@ -243,7 +243,6 @@ class UndoService:
         return receipt.memories, {CHANGED_SINCE: [step.memory for step in steps]}, note
 
     def _read_memories(self, steps: Iterable[ActionStep]) -> dict[str, MemoryRecord]:
-        """Return the memories of an action by id."""
         ids = list(dict.fromkeys(step.memory for step in steps))
         found = _run_chunks(ids, self.store.memories.existing)
         return {memory.id: memory for chunk in found for memory in chunk}

@@ -227,7 +227,16 @@ class ConsolidationRun:
                 continue
             for batch in part:
                 first += 1
-                originals = _drop_moved_members(batch, memories)
+                planned = {
+                    member.id: (member.session, member.source, member.created_at)
+                    for member in batch.members
+                }
+                originals = [
+                    memory
+                    for memory in memories
+                    if planned.get(memory.id)
+                    == (memory.session, memory.source, memory.created_at)
+                ]
                 # A summary of what applies, unless nothing does.
                 in_force = remove_ended_sentences(originals, ended) or originals
                 details = None
@@ -291,7 +300,16 @@ class ConsolidationRun:
                 self._record_failed_batch(group.batch, group.started, error)
             else:
                 self.items += len(group.batch.members)
-                self.reports.append(_promoted_report(group))
+                entries = [promotion.entry for promotion in group.promotions]
+                report = replace(
+                    unfinished_report(group.batch, entries[0].status),
+                    items=sum(entry.items_consolidated for entry in entries),
+                    episodes=tuple(each.episode.id for each in group.promotions),
+                    chars_before=sum(entry.chars_before for entry in entries),
+                    chars_after=sum(entry.chars_after for entry in entries),
+                    fallback_reason=entries[0].fallback_reason,
+                )
+                self.reports.append(report)
         self._since_checkpoint += len(finished) + self._pacing.commit_groups
         if self._since_checkpoint >= self._pacing.checkpoint_groups:
             self._since_checkpoint = self._pacing.checkpoint_groups
@@ -401,21 +419,6 @@ def record_failure(
     return replace(group, error=code)
 
 
-def _drop_moved_members(
-    batch: Batch, memories: Sequence[MemoryRecord]
-) -> list[MemoryRecord]:
-    """Return the memories with the same session, source and time as in the plan of the batch."""
-    planned = {
-        member.id: (member.session, member.source, member.created_at)
-        for member in batch.members
-    }
-    return [
-        memory
-        for memory in memories
-        if planned.get(memory.id) == (memory.session, memory.source, memory.created_at)
-    ]
-
-
 def _verbatim_digests(
     work: BatchWork,
 ) -> Iterator[tuple[Sequence[MemoryRecord], Digest]]:
@@ -443,16 +446,3 @@ def _verbatim_digests(
             memories,
             Digest(summary=Summary(text=text, summarizer=VERBATIM), details=kept),
         )
-
-
-def _promoted_report(group: FinishedBatch) -> GroupReport:
-    """Return the report of a batch of memories whose episodes were stored."""
-    entries = [promotion.entry for promotion in group.promotions]
-    return replace(
-        unfinished_report(group.batch, entries[0].status),
-        items=sum(entry.items_consolidated for entry in entries),
-        episodes=tuple(promotion.episode.id for promotion in group.promotions),
-        chars_before=sum(entry.chars_before for entry in entries),
-        chars_after=sum(entry.chars_after for entry in entries),
-        fallback_reason=entries[0].fallback_reason,
-    )

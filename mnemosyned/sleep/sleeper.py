@@ -155,7 +155,6 @@ class SleepScheduler:
         return in_zone(due, UTC) if due else None
 
     def _check_repeatedly(self) -> None:
-        """Check the triggers every `tick_s` until the scheduler stops."""
         check = self._guard_job(self.check_triggers)
         while not self._stopped.wait(self.tick_s):
             check()

@@ -284,18 +284,16 @@ def _select_statements(
             alone = statement.needs is None
             if alone and (fitting := selection.fit(statement, selection.room)):
                 return [fitting]
-    return [_cut_beginning(ranked[0], chars_max)] if ranked else []
-
-
-def _cut_beginning(statement: Statement, chars_max: int) -> Statement:
-    """Return the statement, or a copy cut to `chars_max` with its speaker, ending with "…"."""
-    room = max(chars_max - len(statement.role) - len(": …\n"), 1)
-    if len(statement.text) <= room:
-        return statement
-    head = statement.text[:room]
+    if not ranked:
+        return []
+    best = ranked[0]
+    room = max(chars_max - len(best.role) - len(": …\n"), 1)
+    if len(best.text) <= room:
+        return [best]
+    head = best.text[:room]
     cut = head.rfind(" ")
     text = head[: cut if cut > room // 2 else room].rstrip(" ,;:、，；：")
-    return statement._replace(text=f"{text}…")
+    return [best._replace(text=f"{text}…")]
 
 
 def _render_lines(kept: Iterable[Statement]) -> list[str]:
@@ -390,7 +388,6 @@ def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabula
 
 
 def _find_stems(text: str) -> set[str]:
-    """Return the stems of all words of a text."""
     return {token.stem for token in _tokenize_line(text)}
 
 

@@ -215,7 +215,15 @@ def select_keywords(
             room,
         )
     written = [_join_span(value.tokens) for value in values]
-    return (*dict.fromkeys(written), *_join_adjacent_words(words))
+    phrases: list[str] = []
+    open_at: tuple[int, int] | None = None
+    for _, sentence, place, span, _ in words:
+        if open_at == (sentence, place):
+            phrases[-1] += f" {_join_span(span)}"
+        else:
+            phrases.append(_join_span(span))
+        open_at = None if span[-1].closes else (sentence, place + 1)
+    return (*dict.fromkeys(written), *phrases)
 
 
 def _select_fitting(
@@ -324,18 +332,4 @@ def _is_informative(span: Sequence[TextToken], size: int) -> bool:
 
 
 def _join_span(span: Sequence[TextToken]) -> str:
-    """Return tokens as written, with blanks between them."""
     return " ".join(token.surface for token in span)
-
-
-def _join_adjacent_words(chosen: Iterable[_KeywordCandidate]) -> list[str]:
-    """Return candidates as texts, with words that are adjacent in a sentence joined into a phrase."""
-    phrases: list[str] = []
-    open_at: tuple[int, int] | None = None
-    for _, sentence, place, span, _ in chosen:
-        if open_at == (sentence, place):
-            phrases[-1] += f" {_join_span(span)}"
-        else:
-            phrases.append(_join_span(span))
-        open_at = None if span[-1].closes else (sentence, place + 1)
-    return phrases

@@ -273,7 +273,17 @@ class _RollupComposer:
                     selection.select(statement)
             if selection.kept:
                 return
-        ranked = self._rank_informative_pools()
+        gains = sorted(
+            (
+                (max(map(selection.measure_gain, pool), default=0.0), pool)
+                for pool in self._pools
+            ),
+            key=lambda entry: -entry[0],
+        )
+        least = 0.0  # without those far below the median, unless all texts are small
+        if self._size > SMALL_CHARS and gains:
+            least = gains[len(gains) // 2][0] * TRIVIAL_SHARE
+        ranked = [pool for gain, pool in gains if gain >= least]
         for left, pool in zip(range(len(ranked), 0, -1), ranked, strict=True):
             share = selection.room / left * SHARE_OF_LINE
             self._choose_best(pool, int(max(share, FIRST_CHARS)))
@@ -371,21 +381,6 @@ class _RollupComposer:
                 break
             terms[term] = None
         return join_terms(terms)
-
-    def _rank_informative_pools(self) -> list[list[Statement]]:
-        """Return lists of statements, one for each summary, sorted by their best gain, the highest first.
-
-        Summaries with a gain far below the median are left out, unless all texts together are small.
-        """
-        gain = self._selection.measure_gain
-        ranked = sorted(
-            ((max(map(gain, pool), default=0.0), pool) for pool in self._pools),
-            key=lambda entry: -entry[0],
-        )
-        if self._size <= SMALL_CHARS:
-            return [pool for _, pool in ranked]
-        least = ranked[len(ranked) // 2][0] * TRIVIAL_SHARE if ranked else 0.0
-        return [pool for value, pool in ranked if value >= least]
 
     def _choose_best(self, pool: Sequence[Statement], chars_max: int) -> None:
         """Choose the best statement that fits in `chars_max`, whole or cut after a clause."""

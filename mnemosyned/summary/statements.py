@@ -159,7 +159,6 @@ _EDGE = "\"'“”‘’«»„([*_—–-…¿¡"
 
 
 def _collect_words(field: str) -> frozenset[str]:
-    """Return the words in one field of the tables of all languages, such as "openers"."""
     return frozenset(
         word for language in LANGUAGES for word in getattr(language, field).split()
     )
@@ -316,7 +315,9 @@ class StatementReader:
                     emphasis = known.emphasis * BOILERPLATE_FACTOR
                     self.statements[place] = known._replace(emphasis=emphasis)
                 continue
-            text = _strip_marks(sentence, starts_line=starts_line)
+            text = sentence.replace("**", "") or sentence
+            if starts_line and (bullet := _PATTERNS["bullet"].match(text)):
+                text = text[bullet.end() :] or text
             if said:
                 text = formatting.annotate_relative_dates(text, said)
             statement = Statement(
@@ -430,15 +431,6 @@ def _split_sentences(content: str) -> Iterator[tuple[str, bool, bool]]:
         yield sentence, starts_line, not (fenced or fence or fragment or cut)
 
 
-def _strip_marks(sentence: str, *, starts_line: bool) -> str:
-    """Return a sentence without "**", and without a bullet if it starts a line."""
-    text = sentence
-    if "**" in text:
-        text = text.replace("**", "") or sentence
-    bullet = starts_line and _PATTERNS["bullet"].match(text)
-    return text[bullet.end() :] or text if bullet else text
-
-
 def is_first_person(words: Sequence[tokens.TextToken]) -> bool:
     """Return True if a sentence, given as tokens, has a word such as "I" or "my"."""
     return not _WORDS["first_person"].isdisjoint(_lower_words(words))
@@ -475,7 +467,6 @@ def _says_something(
 
 
 def _lower_words(words: Sequence[tokens.TextToken]) -> list[str]:
-    """Return tokens as written, in lower case."""
     return [word.surface.lower() for word in words]
 
 

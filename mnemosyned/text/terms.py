@@ -171,7 +171,6 @@ def _letter_kinds(word: str) -> str:
 
 
 def _has_vowel(word: str) -> bool:
-    """Return whether a word has a vowel, also `y` after a consonant."""
     return "v" in _letter_kinds(word)
 
 

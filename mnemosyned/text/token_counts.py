@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from typing import Protocol
 
@@ -215,17 +216,13 @@ def _measure_word(word: str, group: str, *, joined: bool) -> list[tuple[str, flo
     ]
 
 
-def _make_weight_cache(group: str) -> WordCache[float]:
-    """Return a cache {piece of text: its estimated tokens} for a group of languages."""
-
-    def weight(piece: str) -> float:
-        """Return the estimated tokens of a piece of text."""
-        return sum(
-            WEIGHTS[unit] * amount for unit, amount in _measure_piece(piece, group)
-        )
-
-    return WordCache(weight, entries_max=PIECES_MAX)
+def _weigh_piece(piece: str, group: str) -> float:
+    """Return the estimated tokens of a piece of text in a `group` of languages."""
+    return sum(WEIGHTS[unit] * amount for unit, amount in _measure_piece(piece, group))
 
 
-_WEIGHTS = {group: _make_weight_cache(group) for group in _COVERED_CHARS}
+_WEIGHTS = {
+    group: WordCache(partial(_weigh_piece, group=group), entries_max=PIECES_MAX)
+    for group in _COVERED_CHARS
+}
 """The weight of each piece, by the group of the languages of its text."""

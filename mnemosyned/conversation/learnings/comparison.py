@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain
 
 from mnemosyned.conversation.learnings.rules import load_shared_pattern
 from mnemosyned.memory.values import Learning, LearningKind
@@ -158,23 +158,33 @@ class ActiveLearnings:
 
     def find_same_wording(self, learning: Learning) -> list[Learning]:
         """Return the indexed learnings with the same words, apart from case and punctuation."""
-        return list(self._find_under_key(_make_wording_key(learning)))
+        return list(self._by_key.get(_make_wording_key(learning), {}).values())
 
     def find_conflicts(self, learning: Learning) -> list[Learning]:
         """Return the indexed learnings that a newer learning contradicts, repeats or ends."""
         meaning = parse_meaning(learning.text)
         conflicts = {other.id: other for other in self.find_same_wording(learning)}
         candidates = chain(
-            *map(self._find_under_key, _list_conflict_keys(learning, meaning)),
+            *(
+                self._by_key.get(key, {}).values()
+                for key in _list_conflict_keys(learning, meaning)
+            ),
             self._find_on_subject(meaning, negative=True),
             self._find_on_subject(meaning, negative=False),
         )
         for other in candidates:
             if is_contradiction(learning, other) or is_repetition(learning, other):
                 conflicts[other.id] = other
-        for other in islice(self._find_near(meaning), ENDINGS_TRIED_MAX):
-            if other.id not in conflicts and find_ending(other.text, learning.text):
-                conflicts[other.id] = other
+        shared = Counter(
+            id
+            for word in meaning.subject | meaning.rejected
+            for negative in (True, False)
+            for id in self._by_key.get(("subject", word, negative), {})
+        )
+        known = {each.id: each for each in self._newest_last} if shared else {}
+        for id, _ in shared.most_common(ENDINGS_TRIED_MAX):
+            if id not in conflicts and find_ending(known[id].text, learning.text):
+                conflicts[id] = known[id]
         return list(conflicts.values())
 
     def _find_on_subject(
@@ -191,21 +201,6 @@ class ActiveLearnings:
         for id, count in shared_words.items():
             if count >= shared_min:
                 yield learnings[id]
-
-    def _find_near(self, meaning: InstructionMeaning) -> Iterator[Learning]:
-        """Yield the indexed learnings that share words with a subject, the most words first."""
-        shared = Counter(
-            id
-            for word in meaning.subject | meaning.rejected
-            for negative in (True, False)
-            for id in self._by_key.get(("subject", word, negative), {})
-        )
-        known = {each.id: each for each in self._newest_last} if shared else {}
-        yield from (known[id] for id, _ in shared.most_common())
-
-    def _find_under_key(self, key: Hashable) -> Iterable[Learning]:
-        """Return the learnings indexed under a key."""
-        return self._by_key.get(key, {}).values()
 
 
 def _list_index_keys(learning: Learning) -> Iterator[Hashable]:
@@ -323,7 +318,6 @@ def _has_other_limit(ours: InstructionMeaning, theirs: InstructionMeaning) -> bo
 def _has_most_words_in_common(
     subject: frozenset[str], other_subject: frozenset[str]
 ) -> bool:
-    """Return True if two subjects have most words of the longer subject in common."""
     shared = len(subject & other_subject)
     longer = max(len(subject), len(other_subject))
     return shared > 0 and shared >= SUBJECT_OVERLAP_MIN * longer

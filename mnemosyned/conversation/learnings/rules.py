@@ -318,7 +318,6 @@ def _find_clause_end(low: str, start: int, rules: PassingRules) -> int:
 
 
 def _count_words(text: str) -> int:
-    """Return the number of words of a text."""
     return len(_WORD.findall(text))
 
 

@@ -263,7 +263,6 @@ def find_word_pairs(text: str) -> set[str]:
 
 @cache
 def _read_probe(name: str) -> tuple[Any, float]:
-    """Return the weights and the constant of a linear probe."""
     probe = read_tables(__file__, "probes.toml")[name]
     weights = load_numpy().frombuffer(b64decode(probe["weights"]), "i1")
     return weights * probe["scale"], probe["constant"]

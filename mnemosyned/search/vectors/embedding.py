@@ -225,7 +225,6 @@ class EmbeddingThread(ABC):
         self._change_status(reason=reason)
 
     def _change_status(self, **values: object) -> None:
-        """Replace the fields of the model's status that are named by `values`."""
         with self._changing:
             self._status = replace(self._status, **values)  # type: ignore[arg-type]
 

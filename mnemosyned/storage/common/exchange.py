@@ -431,7 +431,6 @@ class ExportSnapshot(ABC):
         }
 
     def _stream(self, statement: str) -> Iterator[Row]:
-        """Run an SQL statement with the values of the export filter; yield its rows in portions."""
         return self._session.stream(statement, **self._values)
 
     def records(self) -> Iterator[Record]:

@@ -452,7 +452,6 @@ class AdministeredOwners:
 
 
 def _group_token_error(group: str) -> InvalidRequest:
-    """Return the error for a token or an invitation of a group."""
     return InvalidRequest(
         f"{group} is a group, which has no tokens: its members use their own",
         field="owner",
@@ -497,7 +496,6 @@ def _list_tokens(
 
 
 def _make_taken_error(name: str, *, field: str) -> InvalidRequest:
-    """Return the error for a name that another owner has."""
     return InvalidRequest(
         f"there is an owner {name} already; choose another name", field=field
     )

@@ -324,7 +324,15 @@ class IndexSearch:
         all_postings = [found[phrase] for phrase in phrases]
         is_all = sum(len(each.seqs) for each in found.values()) < self._most
         if not is_all:
-            all_postings, is_all = _newest_rows(all_postings, self._most)
+            every = {seq for postings in all_postings for seq in postings.seqs}
+            is_all = len(every) < self._most
+        if not is_all:
+            oldest = nlargest(self._most, every)[-1]
+            ends = [sum(seq >= oldest for seq in seqs) for seqs, _ in all_postings]
+            all_postings = [
+                Postings(seqs[:end], parts[:end])
+                for (seqs, parts), end in zip(all_postings, ends, strict=True)
+            ]
         if is_all and not self._narrow.text:
             hits = [len(postings.seqs) for postings in all_postings]
         else:
@@ -388,19 +396,6 @@ class IndexSearch:
                         holders.lengths.append(len(held) - held.count(COLUMN_END))
                         holders.times.append(times)
         return found
-
-
-def _newest_rows(found: Sequence[Postings], most: int) -> tuple[list[Postings], bool]:
-    """Return the postings of the newest `most` rows of all phrases, and whether there are fewer rows."""
-    every = {seq for postings in found for seq in postings.seqs}
-    if len(every) < most:
-        return list(found), True
-    oldest = nlargest(most, every)[-1]
-    newest: list[Postings] = []
-    for seqs, parts in found:
-        end = sum(seq >= oldest for seq in seqs)
-        newest.append(Postings(seqs[:end], parts[:end]))
-    return newest, False
 
 
 def _best_rows(

@@ -154,25 +154,21 @@ def _apply_migrations(
     for file in files:
         with connection.transaction():
             connection.execute(roles.LOCK_SCHEMA)
-            if _migration_number(file) > check_schema(connection, known):
-                oldest = max(oldest, _apply_file(connection, file))
+            number = _migration_number(file)
+            if number <= check_schema(connection, known):
+                continue
+            text = file.read_bytes()
+            line = _COMPATIBLE.match(text)
+            oldest = max(oldest, int(line[1]) if line else number)
+            # One by one, as Citus hands nodes all that it is given at once.
+            for statement in _STATEMENT.findall(text):
+                connection.execute(statement)
+            connection.execute(
+                "INSERT INTO schema_migration (version, name, oldest) VALUES (%s, %s, %s)",
+                (number, file.stem, oldest),
+            )
     if 0 < former < oldest:
         connection.execute(_END_OTHERS)
-
-
-def _apply_file(connection: psycopg.Connection[Row], file: Path) -> int:
-    """Run a migration and record it; return the oldest schema version that can use the database then."""
-    text = file.read_bytes()
-    line = _COMPATIBLE.match(text)
-    oldest = int(line[1]) if line else _migration_number(file)
-    # One by one, as Citus hands nodes all that it is given at once.
-    for statement in _STATEMENT.findall(text):
-        connection.execute(statement)
-    connection.execute(
-        "INSERT INTO schema_migration (version, name, oldest) VALUES (%s, %s, %s)",
-        (_migration_number(file), file.stem, oldest),
-    )
-    return oldest
 
 
 def _migration_number(file: Path) -> int:

@@ -434,7 +434,6 @@ class PostgresSession(CommonSession):
         self.add_to_totals(Tier.EPISODIC, characters=len(episode.content) - before)
 
     def _episode_characters(self, seq: int) -> int:
-        """Return the number of characters in the text of the summary at a row number."""
         return int(self.select_value("episode", "length(content)", seq=seq))
 
     def empty_episode(self, seq: int, *, originals: int) -> None:

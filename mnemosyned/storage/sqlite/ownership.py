@@ -199,7 +199,6 @@ class DatabaseFile:
                 log.warning("permissions_kept", file=str(path), reason=error.strerror)
 
     def _companion_paths(self) -> tuple[Path, ...]:
-        """Return the paths of the log and of the log's index."""
         return tuple(
             self.path.with_name(self.path.name + suffix) for suffix in COMPANIONS
         )
@@ -223,7 +222,15 @@ class DatabaseFile:
         elif not self._saved and time.monotonic() - self._tried >= RETRY_S:
             self._rescue(presence, connection)
         if self._reconnect:
-            return self._reconnect_to_path(connection)
+            fresh = open_writer(self.path)
+            self.save_companion_identities()
+            if self.presence() is not Presence.HERE:
+                fresh.close()
+                self.check()
+            self._reconnect = False
+            connection.close()
+            self.renewed()
+            return fresh
         if presence is Presence.HERE:
             return connection
         raise DatabaseReplaced(
@@ -294,18 +301,6 @@ class DatabaseFile:
         self._presence = Presence.HERE
         self.problem = ""
         log.warning("database_put_back", database=str(path), bytes=path.stat().st_size)
-
-    def _reconnect_to_path(self, connection: SqliteSession) -> SqliteSession:
-        """Return a new connection to the path in place of the given one. Raises `DatabaseReplaced`."""
-        fresh = open_writer(self.path)
-        self.save_companion_identities()
-        if self.presence() is not Presence.HERE:
-            fresh.close()
-            self.check()
-        self._reconnect = False
-        connection.close()
-        self.renewed()
-        return fresh
 
     def _save_copy_aside(self, connection: SqliteSession) -> str:
         """Save the memories to a file beside a replaced database; return a report for the user."""

@@ -315,7 +315,6 @@ def _row_checks(present: set[str]) -> Iterator[tuple[FaultKind, str, str, str]]:
 
 
 def _count_rows(connection: sqlite3.Connection, statement: str) -> int:
-    """Return the number that a `SELECT count(*)` statement yields."""
     (number,) = connection.execute(statement).fetchone()
     return int(number)
 

@@ -215,7 +215,6 @@ def _find_ungrounded_values(
 
 
 def _blank_out(text: str, start: int, stop: int) -> str:
-    """Return a text with blanks in place of the characters from `start` to before `stop`."""
     return f"{text[:start]}{' ' * (stop - start)}{text[stop:]}"
 
 
@@ -238,25 +237,19 @@ def is_repetitive(text: str, source: str = "") -> bool:
     )
     if len(words) >= GRAMS_MIN and _measure_distinct_share(words) < least:
         return True
-    return any(
-        _repeats_words_in_row(words, size) for size in range(1, ROW_WORDS_MAX + 1)
-    )
+    for size in range(1, ROW_WORDS_MAX + 1):
+        run = 0  # words in a row that are the same as `size` words before
+        for at in range(size, len(words)):
+            run = run + 1 if words[at] == words[at - size] else 0
+            if run >= size * (ROW_MAX - 1):
+                return True
+    return False
 
 
 def _measure_distinct_share(words: Sequence[str]) -> float:
     """Return the share of distinct groups among all groups of `GRAM` words in a row; 1 without groups."""
     grams = [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
     return len(set(grams)) / len(grams) if grams else 1.0
-
-
-def _repeats_words_in_row(words: Sequence[str], size: int) -> bool:
-    """Return True if some `size` words in a row occur `ROW_MAX` times one after the other."""
-    run = 0
-    for at in range(size, len(words)):
-        run = run + 1 if words[at] == words[at - size] else 0
-        if run >= size * (ROW_MAX - 1):
-            return True
-    return False
 
 
 def _is_composed(value: str, known: GroundingSources) -> bool:

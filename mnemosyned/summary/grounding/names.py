@@ -73,7 +73,16 @@ def find_unknown_names(
     german = bool(counts) and counts.get("de") == max(counts.values())
     for line in text.split("\n"):
         yield from _find_unknown_names_in_line(line, known, german=german)
-    yield from _find_unknown_unspaced_names(text, folded)
+    for match in _PATTERNS["cjk_name"].finditer(text):
+        run = match[1]
+        least = 1 if len(run) == 1 else 2
+        if run not in _WORDS["han_generic"] and not any(
+            run[at:] in folded for at in range(len(run) - least + 1)
+        ):
+            yield run
+    for match in _PATTERNS["hangul_name"].finditer(text):
+        if match[1] not in folded:
+            yield match[1]
 
 
 def _find_unknown_names_in_line(
@@ -247,17 +256,3 @@ def _is_subject(words: list[_NameWord], at: int, after: _NameWord) -> bool:
         and verb.endswith(("ed", "s"))
         and not verb.endswith("ss")
     )
-
-
-def _find_unknown_unspaced_names(text: str, folded: str) -> Iterator[str]:
-    """Yield Chinese, Japanese and Korean names, found by a suffix, that are not in `folded`."""
-    for match in _PATTERNS["cjk_name"].finditer(text):
-        run = match[1]
-        least = 1 if len(run) == 1 else 2
-        if run not in _WORDS["han_generic"] and not any(
-            run[at:] in folded for at in range(len(run) - least + 1)
-        ):
-            yield run
-    for match in _PATTERNS["hangul_name"].finditer(text):
-        if match[1] not in folded:
-            yield match[1]

@@ -166,7 +166,6 @@ _LOG_FIELDS = {
 
 
 def _make_item_of_level(level: str, message: str, when: str) -> RecordItem:
-    """Return a log line as an item of the kind of its level."""
     kind = _KIND_OF_LEVEL.get(_NAMES["levels"][level.lower()], LOG)
     return RecordItem(kind, shorten(message, TEXT_CHARS_MAX), message, when=when)
 

@@ -111,7 +111,6 @@ def mention_searches(span: TimeSpan, now: datetime) -> list[MentionSearch]:
 def _select_names(
     numbers_by_name: Mapping[str, int], numbers: Collection[int]
 ) -> tuple[str, ...]:
-    """Return the names of months or weekdays whose numbers are in `numbers`."""
     return tuple(name for name, number in numbers_by_name.items() if number in numbers)
 
 

@@ -261,7 +261,6 @@ def _unit_span(unit: str, step: str, today: datetime) -> TimeSpan:
 
 
 def _year_span(today: datetime, year: int) -> TimeSpan:
-    """Return the span of a calendar year, in the time zone of `today`, which must be a midnight."""
     first = today.replace(year=year, month=1, day=1)
     return TimeSpan(first, shift_months(first, 12))
 
@@ -378,7 +377,6 @@ class _TimeReader:
     def __init__(
         self, text: str, now: datetime, *, ahead: bool, spans_max: int = SPANS_MAX
     ) -> None:
-        """Find the time expressions of a text, as meant at the time `now`."""
         self._now = now
         self._ahead = ahead
         self._spans_max = spans_max

@@ -305,22 +305,18 @@ class KnownSecrets:
 
     def mask(self, text: str) -> str:
         """Return the text with its own secrets and all known secrets masked."""
-        return mask_secrets(text, self._find_known_details(text))
-
-    def mark(self, detail: Detail) -> Detail:
-        """Return the exact value, marked as sensitive if it contains a secret."""
-        if detail.sensitive or self.mask(detail.value) == detail.value:
-            return detail
-        return replace(detail, sensitive=True)
-
-    def _find_known_details(self, text: str) -> Iterable[Detail]:
-        """Return the known secrets that may occur in a text; a short list is returned whole."""
         if len(self._by_value) <= SCANNED_SECRETS_MAX:
-            return self._by_value.values()
+            return mask_secrets(text, self._by_value.values())
         matches: dict[str, Detail] = {}
         for start in range(len(text) - KNOWN_CHARS_MIN + 1):
             for length in self._lengths.get(text[start : start + KNOWN_CHARS_MIN], ()):
                 value = text[start : start + length]
                 if detail := self._by_value.get(value):
                     matches[value] = detail
-        return matches.values()
+        return mask_secrets(text, matches.values())
+
+    def mark(self, detail: Detail) -> Detail:
+        """Return the exact value, marked as sensitive if it contains a secret."""
+        if detail.sensitive or self.mask(detail.value) == detail.value:
+            return detail
+        return replace(detail, sensitive=True)
