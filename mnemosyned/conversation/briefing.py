@@ -102,7 +102,18 @@ def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStateme
     `memories` come newest first. People's statements are all used; agents' statements only if about
     failures or open tasks. A short reply is preceded by the question that it answers.
     """
-    questions = _find_questions(memories)
+    questions: dict[str, str] = {}
+    """By the ids of memories that directly follow a question of another speaker in their session."""
+    before: dict[str, MemoryRecord] = {}
+    for memory in reversed(memories):
+        asked = before.get(memory.session)
+        if asked and asked.role != memory.role and is_question(asked.content):
+            *_, (sentence, _) = split_sentences(asked.content[-CONTENT_CHARS_MAX:])
+            words = {token.surface.lower() for token in tokenize(sentence)}
+            is_asking = words & _WORDS["asking"] and stems_with_content(sentence)
+            if len(sentence) <= STATEMENT_CHARS_MAX and is_asking:
+                questions[memory.id] = sentence.strip()
+        before[memory.session] = memory
     for memory in memories:
         if memory.superseded_at:
             continue
@@ -152,25 +163,6 @@ _GRAVITY = (
     StatementKind.OPEN,
     StatementKind.GRAVE,
 )
-
-
-def _find_questions(memories: Sequence[MemoryRecord]) -> dict[str, str]:
-    """Return {memory id: question} for memories that directly follow a question in their session.
-
-    `memories` come newest first. A question is the last sentence of another speaker's message.
-    """
-    questions: dict[str, str] = {}
-    before: dict[str, MemoryRecord] = {}
-    for memory in reversed(memories):
-        asked = before.get(memory.session)
-        if asked and asked.role != memory.role and is_question(asked.content):
-            *_, (sentence, _) = split_sentences(asked.content[-CONTENT_CHARS_MAX:])
-            words = {token.surface.lower() for token in tokenize(sentence)}
-            is_asking = words & _WORDS["asking"] and stems_with_content(sentence)
-            if len(sentence) <= STATEMENT_CHARS_MAX and is_asking:
-                questions[memory.id] = sentence.strip()
-        before[memory.session] = memory
-    return questions
 
 
 def _find_telling_sentences(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from mnemosyned.conversation import key_facts, summary_message
 from mnemosyned.conversation.budget import make_exact_fraction
@@ -254,7 +254,17 @@ class MemoryConsolidator:
         earlier = summary_message.convert_prose_to_facts(
             summary_message.merge_summaries(split.earlier)
         )
-        summary = self._write_summary(earlier, old, archived)
+        ids = (removed.id for removed in archived)
+        content = summary_message.SummaryContent(
+            facts=key_facts.merge_lists(earlier.facts, key_facts.extract_facts(old)),
+            summary_of=key_facts.merge_lists(earlier.summary_of, ids),
+        )
+        listed = (
+            key_facts.write_bullets(map(neutralize, content.facts))
+            or f"- {summary_message.NO_FACTS} [expand {content.id}]"
+        )
+        text = f"{summary_message.SESSION_HEADER}\n\n{listed}"
+        summary = summary_message.make_summary_message(text, content, policy=self.name)
         kept = [*messages[: split.pinned], summary, *split.take(split.tail)]
         done = replace(
             unchanged,
@@ -267,25 +277,6 @@ class MemoryConsolidator:
         if self._on_audit and done.audit:
             self._on_audit(done.audit)
         return done
-
-    def _write_summary(
-        self,
-        earlier: summary_message.SummaryContent,
-        old: Sequence[Message],
-        archived: Sequence[RemovedMessage],
-    ) -> dict[str, Any]:
-        """Return the summary message with the facts of an earlier summary and of old messages."""
-        ids = (removed.id for removed in archived)
-        content = summary_message.SummaryContent(
-            facts=key_facts.merge_lists(earlier.facts, key_facts.extract_facts(old)),
-            summary_of=key_facts.merge_lists(earlier.summary_of, ids),
-        )
-        listed = (
-            key_facts.write_bullets(map(neutralize, content.facts))
-            or f"- {summary_message.NO_FACTS} [expand {content.id}]"
-        )
-        text = f"{summary_message.SESSION_HEADER}\n\n{listed}"
-        return summary_message.make_summary_message(text, content, policy=self.name)
 
     @staticmethod
     def estimate_tokens(messages: Sequence[Message]) -> int:

@@ -184,7 +184,10 @@ class ContextManager:
         sections: _AddedSections,
         tool_definitions: Sequence[Any] | None,
     ) -> ContextWindow:
+        counter, budget = self._counter, self.budget
         selection, compaction = window.selection, window.compaction
+        system = counter.text(window.system) if window.system else 0
+        tools = count_tool_definition_tokens(tool_definitions, counter)
         in_message = self._memory_place == "message"
         prompt = (
             window.system,
@@ -197,7 +200,18 @@ class ContextManager:
             messages=selection.build_messages(
                 memory=sections.memory if in_message else ""
             ),
-            breakdown=self._count_parts(window, sections, tool_definitions),
+            breakdown=Breakdown(
+                counter=counter.name,
+                system=system + selection.pinned_tokens,
+                memory=sections.memory_tokens,
+                learnings=sections.learnings_tokens,
+                summaries=sum(map(counter.message, selection.summaries)),
+                history=selection.history_tokens,
+                new_message=selection.new_tokens,
+                tools=max(budget.tool_definitions_reserve, tools),
+                history_budget=selection.room,
+                budget=budget.total,
+            ),
             kept=tuple(window.kept),
             dropped=tuple(sorted(dropped)),
             memory_shown=sections.memory_shown,
@@ -205,28 +219,6 @@ class ContextManager:
             summaries_shown=len(selection.summaries),
             orphans=compaction.orphans if compaction else selection.groups.orphans,
             compaction=compaction,
-        )
-
-    def _count_parts(
-        self,
-        window: ChosenWindow,
-        sections: _AddedSections,
-        tool_definitions: Sequence[Any] | None,
-    ) -> Breakdown:
-        counter, budget, selection = self._counter, self.budget, window.selection
-        system = counter.text(window.system) if window.system else 0
-        tools = count_tool_definition_tokens(tool_definitions, counter)
-        return Breakdown(
-            counter=counter.name,
-            system=system + selection.pinned_tokens,
-            memory=sections.memory_tokens,
-            learnings=sections.learnings_tokens,
-            summaries=sum(map(counter.message, selection.summaries)),
-            history=selection.history_tokens,
-            new_message=selection.new_tokens,
-            tools=max(budget.tool_definitions_reserve, tools),
-            history_budget=selection.room,
-            budget=budget.total,
         )
 
     def _write_sections(
@@ -391,16 +383,6 @@ class WindowFitter:
             f"the context takes {total + excess:,} tokens, {excess:,} more than total "
             f"({total:,})"
         )
-        tail = self._find_longest_tail()
-        advice = (
-            f"raise total, or lower fresh_tail to {tail}"
-            if tail is not None
-            else "raise total, or shorten the new message, the system prompt or the tools"
-        )
-        return InvalidRequest(f"{claim}; {advice}", field="total")
-
-    def _find_longest_tail(self) -> int | None:
-        """Return how many messages fit in the fresh tail with shortened results; None if not even 0 fit."""
         shortened = _ShortenedTail(self._history, self._new, counter=self._counter)
         shortened.save_tokens(sys.maxsize, since=0)
 
@@ -413,7 +395,12 @@ class WindowFitter:
 
         longest = min(self._budget.fresh_tail_count, len(self._history))
         fitting = bisect_right(range(longest + 1), self._room, key=count_tail_tokens)
-        return fitting - 1 if fitting else None
+        advice = (
+            f"raise total, or lower fresh_tail to {fitting - 1}"
+            if fitting  # else not even a tail of no message fits
+            else "raise total, or shorten the new message, the system prompt or the tools"
+        )
+        return InvalidRequest(f"{claim}; {advice}", field="total")
 
 
 class _ShortenedTail:
@@ -434,7 +421,17 @@ class _ShortenedTail:
         saved = 0
         self._next = max(self._next, since)
         while saved < tokens and self._next <= len(self.history):
-            saved += self._shorten_message(self._next)
+            is_new = self._next == len(self.history)
+            message = self.new if is_new else self.history[self._next]
+            stub = truncate_results(message, self._tool_names, archived=False)
+            gain = self._counter.message(message)
+            gain -= self._counter.message(stub) if stub else gain
+            if stub and gain > 0:
+                saved += gain
+                if is_new:
+                    self.new = stub
+                else:
+                    self.history[self._next] = stub
             self._next += 1
         return saved > 0
 
@@ -442,19 +439,3 @@ class _ShortenedTail:
     def _tool_names(self) -> dict[str, str]:
         """Names of the tools by the ids of their calls, read only if a result is shortened."""
         return find_tool_names(self.history)
-
-    def _shorten_message(self, position: int) -> int:
-        """Shorten the tool results of one message; return the tokens saved."""
-        is_new = position == len(self.history)
-        message = self.new if is_new else self.history[position]
-        stub = truncate_results(message, self._tool_names, archived=False)
-        if stub is None:
-            return 0
-        saved = self._counter.message(message) - self._counter.message(stub)
-        if saved <= 0:
-            return 0
-        if is_new:
-            self.new = stub
-        else:
-            self.history[position] = stub
-        return saved

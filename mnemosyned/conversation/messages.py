@@ -85,7 +85,19 @@ def message_parts(message: Message) -> Iterator[MessagePart]:
     else:
         for block in _list_content_blocks(content):
             yield from _read_block_parts(block)
-    yield from _read_tool_calls(message)
+    calls: list[tuple[Mapping[str, Any], str]] = []
+    for call in _read_list(message.get("tool_calls")):
+        if isinstance(call, Mapping):
+            function = call.get("function")
+            source = function if isinstance(function, Mapping) else call
+            calls.append((source, _read_word(call.get("id"))))
+    legacy = message.get("function_call")
+    if isinstance(legacy, Mapping):
+        calls.append((legacy, f"function:{_read_word(legacy.get('name'))}"))
+    for source, id in calls:
+        arguments = source.get("arguments")
+        text = arguments if isinstance(arguments, str) else _write_json(arguments)
+        yield MessagePart(PartKind.CALL, text, id, _read_word(source.get("name")))
 
 
 def message_text(message: Message) -> str:
@@ -355,23 +367,6 @@ def _read_block_parts(block: object) -> Iterator[MessagePart]:
         yield MessagePart(PartKind.TEXT, block["text"])
     else:
         yield MessagePart(PartKind.OTHER, _write_json(block))
-
-
-def _read_tool_calls(message: Message) -> Iterator[MessagePart]:
-    """Yield the tool calls in a message's fields `tool_calls` and `function_call`."""
-    calls: list[tuple[Mapping[str, Any], str]] = []
-    for call in _read_list(message.get("tool_calls")):
-        if isinstance(call, Mapping):
-            function = call.get("function")
-            source = function if isinstance(function, Mapping) else call
-            calls.append((source, _read_word(call.get("id"))))
-    legacy = message.get("function_call")
-    if isinstance(legacy, Mapping):
-        calls.append((legacy, f"function:{_read_word(legacy.get('name'))}"))
-    for source, id in calls:
-        arguments = source.get("arguments")
-        text = arguments if isinstance(arguments, str) else _write_json(arguments)
-        yield MessagePart(PartKind.CALL, text, id, _read_word(source.get("name")))
 
 
 def _read_result_text(content: object) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
@@ -97,8 +98,22 @@ class AutoPolicy:
         )
         if not self.due(unchanged.tokens_before).due:
             return unchanged
-        stubs = self._shorten_old_results(split, costs)
-        if sum(costs) <= compute_share(self.max_tokens, self.target) or not split.old:
+        shorten = partial(
+            _shorten_results, split.messages, costs=costs, counter=self._counter
+        )
+        target = compute_share(self.max_tokens, self.target)
+        stubs = shorten(split.old, excess=sum(costs) - target)
+        # Those of the tail only if the tail and a summary exceed the window.
+        summary = compute_share(self.max_tokens, SUMMARY_FRACTION)
+        excess = (
+            sum(costs[: split.pinned])
+            + sum(costs[at] for at in split.tail)
+            + (summary if split.old or split.earlier else 0)
+            - self.max_tokens
+        )
+        longest = sorted(split.tail, key=lambda at: -costs[at])
+        stubs |= shorten(longest, excess=excess)
+        if sum(costs) <= target or not split.old:
             originals = split.take(sorted(stubs))
             return replace(
                 unchanged,
@@ -110,29 +125,6 @@ class AutoPolicy:
         done = self._replace_oldest(unchanged, split, stubs, costs)
         return done if done.tokens_after < unchanged.tokens_before else unchanged
 
-    def _shorten_old_results(
-        self, split: compaction.SplitConversation, costs: list[int]
-    ) -> dict[int, Message]:
-        """Return {position: message with shortened results}, enough to meet the target; update `costs`.
-
-        Results of the tail are shortened only if the tail and a summary exceed the window.
-        """
-        excess = sum(costs) - compute_share(self.max_tokens, self.target)
-        stubs = _shorten_results(
-            split.messages, split.old, costs, excess, counter=self._counter
-        )
-        summary = compute_share(self.max_tokens, SUMMARY_FRACTION)
-        excess = (
-            sum(costs[: split.pinned])
-            + sum(costs[at] for at in split.tail)
-            + (summary if split.old or split.earlier else 0)
-            - self.max_tokens
-        )
-        longest = sorted(split.tail, key=lambda at: -costs[at])
-        return stubs | _shorten_results(
-            split.messages, longest, costs, excess, counter=self._counter
-        )
-
     def _replace_oldest(
         self,
         unchanged: compaction.Compaction,
@@ -141,7 +133,18 @@ class AutoPolicy:
         costs: Sequence[int],
     ) -> compaction.Compaction:
         """Return the compaction: a summary of the oldest messages, then the others with `stubs` in place."""
-        end = self._find_summary_end(split, costs)
+        window = self.max_tokens
+        room = compute_share(window, self.target) - compute_share(
+            window, SUMMARY_FRACTION
+        )
+        tokens = sum(costs[: split.pinned]) + sum(costs[at] for at in split.live)
+        live = set(split.live)
+        end = split.pinned  # what is before it is summarized, to reach the target
+        for cut in split.groups.cuts:
+            if tokens <= room or cut > split.tail_start:
+                break
+            tokens -= sum(costs[at] for at in range(end, cut) if at in live)
+            end = max(end, cut)
         summarized = [position for position in split.old if position < end]
         left = [position for position in split.live if position >= end]
         late_stubs = sorted(position for position in stubs if position >= end)
@@ -203,24 +206,6 @@ class AutoPolicy:
             ),
         )
         return content, reason
-
-    def _find_summary_end(
-        self, split: compaction.SplitConversation, costs: Sequence[int]
-    ) -> int:
-        """Return the position before which messages must be summarized to reach the target."""
-        window = self.max_tokens
-        room = compute_share(window, self.target) - compute_share(
-            window, SUMMARY_FRACTION
-        )
-        left = sum(costs[: split.pinned]) + sum(costs[at] for at in split.live)
-        live = set(split.live)
-        end = split.pinned
-        for cut in split.groups.cuts:
-            if left <= room or cut > split.tail_start:
-                break
-            left -= sum(costs[at] for at in range(end, cut) if at in live)
-            end = max(end, cut)
-        return end
 
 
 def _shorten_results(

@@ -112,7 +112,24 @@ def read_summary(message: Message) -> SummaryContent:
             prose=prose if isinstance(prose, str) else "",
             summary_of=_read_string_list(metadata.get("summary_of")),
         )
-    return _parse_summary(message_text(message).strip())
+    content = remove_header(message_text(message).strip())
+    facts, others = parse_bullets(content.split("\n"))
+    values: list[str] = []
+    texts: list[str] = []
+    ids: list[str] = []
+    for line in others:
+        if line.startswith(VALUES):
+            values += line.removeprefix(VALUES).split(VALUE_SEPARATOR)
+        elif line.startswith(POINTER):
+            ids += [word for word in line.split() if word.startswith("c-")]
+        elif not line.endswith(LEFT_OUT):
+            texts.append(line)
+    return SummaryContent(
+        facts=tuple(fact for fact in facts if not fact.startswith(NO_FACTS)),
+        values=tuple(values),
+        prose="\n".join(texts).strip(),
+        summary_of=tuple(ids),
+    )
 
 
 def merge_summaries(earlier: Iterable[SummaryContent]) -> SummaryContent:
@@ -226,26 +243,6 @@ def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Me
         else:
             sent.append(message)
     return sent
-
-
-def _parse_summary(content: str) -> SummaryContent:
-    facts, others = parse_bullets(remove_header(content).split("\n"))
-    values: list[str] = []
-    prose: list[str] = []
-    ids: list[str] = []
-    for line in others:
-        if line.startswith(VALUES):
-            values += line.removeprefix(VALUES).split(VALUE_SEPARATOR)
-        elif line.startswith(POINTER):
-            ids += [word for word in line.split() if word.startswith("c-")]
-        elif not line.endswith(LEFT_OUT):
-            prose.append(line)
-    return SummaryContent(
-        facts=tuple(fact for fact in facts if not fact.startswith(NO_FACTS)),
-        values=tuple(values),
-        prose="\n".join(prose).strip(),
-        summary_of=tuple(ids),
-    )
 
 
 def _read_string_list(value: object) -> tuple[str, ...]:

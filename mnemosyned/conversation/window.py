@@ -96,7 +96,23 @@ class WindowSelection:
             if not further:
                 return
             chosen |= further
-            self._choose_past(top[index] for index in sorted(chosen))
+            tokens_left = self._tokens_left
+            self._past = []
+            for summary in (top[index] for index in sorted(chosen)):
+                message = {
+                    "role": "user",
+                    "content": summary.render(),
+                    "metadata": {
+                        "kind": KIND,
+                        "depth": summary.depth,
+                        "messages": summary.messages,
+                    },
+                }
+                cost = self._counter.message(message)
+                if cost <= tokens_left:
+                    self._past.append(message)
+                    tokens_left -= cost
+            self.start = self._find_start(tokens_left)
 
     def _covers(self, summary: PastSummary, kept: set[str]) -> bool:
         """Return True if the kept messages, with the ids `kept`, surely include all that a summary covers."""
@@ -185,26 +201,6 @@ class WindowSelection:
                     message, cost = shorter, shorter_cost
             self._kept_leading = {position: message, **self._kept_leading}
             self._tokens_left -= cost
-
-    def _choose_past(self, summaries: Iterable[PastSummary]) -> None:
-        """Choose summaries of earlier conversations that fit, then set `start` by the tokens left over."""
-        tokens_left = self._tokens_left
-        self._past = []
-        for summary in summaries:
-            message = {
-                "role": "user",
-                "content": summary.render(),
-                "metadata": {
-                    "kind": KIND,
-                    "depth": summary.depth,
-                    "messages": summary.messages,
-                },
-            }
-            cost = self._counter.message(message)
-            if cost <= tokens_left:
-                self._past.append(message)
-                tokens_left -= cost
-        self.start = self._find_start(tokens_left)
 
     def _find_start(self, tokens: int) -> int:
         """Return the position from which whole groups of messages before the fresh tail fit in `tokens`."""

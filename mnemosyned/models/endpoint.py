@@ -304,25 +304,22 @@ class _EndpointCall:
                 refused = error
                 self._close_socket()
                 continue
-            return self._start_http(plain)
-        raise refused or OSError("the host has no address")
-
-    def _start_http(self, plain: socket.socket) -> HTTPConnection:
-        """Return an HTTP connection over a connected socket, after a TLS handshake for https."""
-        address = self.address
-        stream = plain
-        if address.tls:
-            stream = self._hold_socket(
-                address.trust.wrap_socket(
-                    plain, server_hostname=address.host, do_handshake_on_connect=False
+            stream = plain
+            if self.address.tls:
+                stream = self._hold_socket(
+                    self.address.trust.wrap_socket(
+                        plain,
+                        server_hostname=self.address.host,
+                        do_handshake_on_connect=False,
+                    )
                 )
-            )
-            assert isinstance(stream, ssl.SSLSocket)  # noqa: S101 for the type checker
-            stream.do_handshake()
-        connection = HTTPConnection(address.host, address.port)
-        connection.sock = stream
-        connection.auto_open = 0
-        return connection
+                assert isinstance(stream, ssl.SSLSocket)  # noqa: S101 for the type checker
+                stream.do_handshake()
+            connection = HTTPConnection(self.address.host, self.address.port)
+            connection.sock = stream
+            connection.auto_open = 0
+            return connection
+        raise refused or OSError("the host has no address")
 
     def _hold_socket(self, held: socket.socket) -> socket.socket:
         """Save a socket for `_abort` to close; return it. Raises `ConnectionAbortedError` after `_abort`."""

@@ -153,7 +153,18 @@ class ChangeService:
             return verbs.Edited(
                 **preview_selection(self.store, selected, after=request.after)
             )
-        return self._edit_many(request, selected.ids, changes)
+        action = self._new_action(ActionKind.EDIT)
+        drop = request.drop_history
+
+        def edit_group(group: Sequence[str]) -> EditOutcome:
+            """Edit the memories of one group that still exist, and return the outcome."""
+            existing = self.store.memories.existing(group)
+            edits = [self._make_edit(before, changes)[0] for before in existing]
+            changing = [edit for edit in edits if _has_effect(edit, drop_history=drop)]
+            return self._write_edits(changing, action, drop_history=drop)
+
+        edition = self._edit_in_groups(selected.ids, edit_group)
+        return self._finish_edit(edition, memories=len(selected.ids), purge=drop)
 
     def _edit_one(
         self, request: verbs.EditMemory, id: str, changes: dict[str, Any]
@@ -183,23 +194,6 @@ class ChangeService:
         return self._finish_edit(
             edition, id=id, memories=1, secrets=secrets, purge=request.drop_history
         )
-
-    def _edit_many(
-        self, request: verbs.EditMemory, ids: Sequence[str], changes: dict[str, Any]
-    ) -> verbs.Edited:
-        """Edit the memories with these ids, an episode's together; return the sum of the results."""
-        action = self._new_action(ActionKind.EDIT)
-
-        def edit_group(group: Sequence[str]) -> EditOutcome:
-            """Edit the memories of one group that still exist, and return the outcome."""
-            existing = self.store.memories.existing(group)
-            edits = [self._make_edit(before, changes)[0] for before in existing]
-            drop = request.drop_history
-            changing = [edit for edit in edits if _has_effect(edit, drop_history=drop)]
-            return self._write_edits(changing, action, drop_history=drop)
-
-        edition = self._edit_in_groups(ids, edit_group)
-        return self._finish_edit(edition, memories=len(ids), purge=request.drop_history)
 
     def undo_edit(
         self, action: str, moment: datetime, *, dry_run: bool

@@ -274,15 +274,6 @@ class EndingFinder:
             if late:
                 self._add_late(late)
         ends = time.monotonic() + EDIT_S
-        all_memories = [*memories, *self._find_newer(memories)]
-        judgment = self._judge(all_memories, self._find_meanings(), ends=ends)
-        judgment.judged.clear()  # nothing is withdrawn
-        rest = self._judge(memories[judgment.done :], None)
-        if self._add(judgment) + self._add(rest):
-            self.on_found()
-
-    def _find_newer(self, memories: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-        """Return newer memories that share words, the `CANDIDATES_MAX` most similar for each given one."""
         found: dict[int, None] = {}
         for memory in memories:
             statements = read_statements(memory.content)
@@ -297,7 +288,12 @@ class EndingFinder:
             found |= dict.fromkeys(newer[:CANDIDATES_MAX])
         known = {memory.id for memory in memories}
         read = self.store.endings.memories_at(list(found)).values()
-        return [memory for memory in read if memory.id not in known]
+        further = [memory for memory in read if memory.id not in known]
+        judgment = self._judge([*memories, *further], self._find_meanings(), ends=ends)
+        judgment.judged.clear()  # nothing is withdrawn
+        rest = self._judge(memories[judgment.done :], None)
+        if self._add(judgment) + self._add(rest):
+            self.on_found()
 
     def _add(
         self,

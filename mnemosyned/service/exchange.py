@@ -402,33 +402,27 @@ class Moving:
         """
         progress = _MoveProgress(advance)
         with self.source.everything() as (_, records):
-            self._skip_present(records, progress)
+            with self.target.everything() as (_, present):
+                for there in present:
+                    here = next(records, None)
+                    if here is None or (
+                        here != there
+                        and _encode_comparable(here) != _encode_comparable(there)
+                    ):
+                        raise InvalidRequest(
+                            f"{_record_name(there)} in the new database is not as in the old one: "
+                            "name an empty database, or one that only this move has filled, of a "
+                            "memory that did not change since then",
+                            field="to",
+                        )
+                    self.known[KIND_NAMES[type(there)]] += 1
+                    progress.note([there], moved=False)
             for batch in _record_batches(records):
                 restored = self.target.restore(batch)
                 _check_stored(batch, restored)
                 self.stored.update(restored.stored)
                 progress.note(batch, moved=True)
         progress.end()
-
-    def _skip_present(
-        self, records: Iterator[AnyRecord], progress: _MoveProgress
-    ) -> None:
-        """Skip and count the records that the target has. Raises `InvalidRequest` if it has others."""
-        with self.target.everything() as (_, present):
-            for there in present:
-                here = next(records, None)
-                if here is None or (
-                    here != there
-                    and _encode_comparable(here) != _encode_comparable(there)
-                ):
-                    raise InvalidRequest(
-                        f"{_record_name(there)} in the new database is not as in the old one: name an "
-                        "empty database, or one that only this move has filled, of a memory that "
-                        "did not change since then",
-                        field="to",
-                    )
-                self.known[KIND_NAMES[type(there)]] += 1
-                progress.note([there], moved=False)
 
     def compare(self, advance: Advance) -> Compared:
         """Compare source and target record by record; return counts, hashes and a sample.

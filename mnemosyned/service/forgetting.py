@@ -529,9 +529,21 @@ class RetentionService:
                     ) from error
             self.purger.finish_earlier(error)
             raise
-        if request.dry_run:
-            return self._preview_forget(request, selected, kept)
         grace = None if request.now else self._begin_grace()
+        if request.dry_run:
+            deletion = self.store.deletion
+            removal = deletion.preview(selected.ids, learned=selected.learned)
+            removal |= Removal(working=len(kept))
+            lines, further = preview_lines(
+                self.store, selected.ids, after=request.after
+            )
+            return msgspec.structs.replace(
+                self._make_forget_receipt(removal, dry_run=True, grace=grace),
+                lines=lines,
+                further=further,
+                mark=selected.mark,
+                call="",
+            )
         now = self.cycle.clock.now()
         call = grace.call if grace else new_id(now)
         action = Action(call, ActionKind.FORGET, now)
@@ -603,22 +615,6 @@ class RetentionService:
                 return SelectedMemories(ids=())
             request = msgspec.structs.replace(request, id=ids)
         return select_memories(self.store, request)
-
-    def _preview_forget(
-        self, request: verbs.Forget, selected: SelectedMemories, kept: Sequence[str]
-    ) -> verbs.Forgotten:
-        """Return the result of forgetting the selected and `kept` memories, with a page of lines."""
-        removal = self.store.deletion.preview(selected.ids, learned=selected.learned)
-        removal |= Removal(working=len(kept))
-        lines, further = preview_lines(self.store, selected.ids, after=request.after)
-        grace = None if request.now else self._begin_grace()
-        return msgspec.structs.replace(
-            self._make_forget_receipt(removal, dry_run=True, grace=grace),
-            lines=lines,
-            further=further,
-            mark=selected.mark,
-            call="",
-        )
 
     def _purge_words(self) -> bool:
         """Delete forgotten text from log, files, summaries and caches; return whether the files are clean."""

@@ -17,7 +17,7 @@ from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.memory.periods import Child, Level, begin_of, open_from
 from mnemosyned.memory.ports import MemoryStore, PendingRollups
-from mnemosyned.memory.values import SummarizerState, SummarizerStatus
+from mnemosyned.memory.values import SummarizerState
 from mnemosyned.sleep.consolidate import (
     ConsolidationRun,
     cycle_report,
@@ -265,7 +265,25 @@ class SleepCycle:
             episodes=report.promoted,
             duration_s=round(report.duration_s, 3),
         )
-        _log_finished_cycle(report, before, summarizer.status())
+        after = summarizer.status()
+        has_model = after.state is not SummarizerState.RULES
+        log.info(
+            "cycle_finished",
+            cycle=report.cycle,
+            trigger=report.trigger.value,
+            status=report.status.value,
+            promoted=report.promoted,
+            evicted=report.evicted,
+            rolled_up=report.rolled_up,
+            failed=report.failed,
+            remaining=report.remaining,
+            duration_s=round(report.duration_s, 3),
+            **{
+                name: getattr(after, name) - getattr(before, name)
+                for name in ("accepted", "retried", "rejected", "fallbacks")
+                if has_model
+            },
+        )
         return report
 
     def preview(self, request: CycleRequest) -> consolidation.CycleReport:
@@ -398,27 +416,3 @@ class SleepCycle:
             candidates=total,
             problem=problem,
         )
-
-
-def _log_finished_cycle(
-    report: consolidation.CycleReport, before: SummarizerStatus, after: SummarizerStatus
-) -> None:
-    """Log the report of a cycle, with the numbers of the model's answers between `before` and `after`."""
-    has_model = after.state is not SummarizerState.RULES
-    log.info(
-        "cycle_finished",
-        cycle=report.cycle,
-        trigger=report.trigger.value,
-        status=report.status.value,
-        promoted=report.promoted,
-        evicted=report.evicted,
-        rolled_up=report.rolled_up,
-        failed=report.failed,
-        remaining=report.remaining,
-        duration_s=round(report.duration_s, 3),
-        **{
-            name: getattr(after, name) - getattr(before, name)
-            for name in ("accepted", "retried", "rejected", "fallbacks")
-            if has_model
-        },
-    )

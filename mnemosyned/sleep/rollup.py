@@ -59,9 +59,26 @@ class RollupRun:
             before = min([before, *(memory.created_at for memory in waiting)])
             due, found = self._next_due(levels, before)
         for _ in range(ROUNDS_MAX):
-            if not due or not self._context.may_continue():
+            if not due:
                 return
-            self._roll_up(due, found.existing)
+            for period in due:
+                if not self._context.may_continue():
+                    return
+                self._context.yield_to_requests()
+                started = time.monotonic()
+                with self._store.search.one_snapshot():
+                    members = self._store.memories.summaries(period.ids)
+                    sources = read_sources(self._store, members, period.level)
+                previous = found.existing.get(period.begins)
+                try:
+                    self._write_period(period, previous, members, sources, started)
+                except Exception as error:  # noqa: BLE001 one period must not end the others
+                    self._failed.add(period.begins)
+                    report = period_report(period, consolidation.GroupStatus.FAILED)
+                    report = record_failure(
+                        self._context, report, error, started=started, episode=previous
+                    )
+                    self.reports.append(report)
             if len(found.children) < ROLLUP_MAX:
                 levels.pop(0)
             with self._store.search.one_snapshot():
@@ -91,29 +108,6 @@ class RollupRun:
                 return due, found
             levels.pop(0)
         return [], PendingRollups([], {})
-
-    def _roll_up(
-        self, due: Sequence[periods.Period], existing: Mapping[datetime, str]
-    ) -> None:
-        """Write the summaries of the periods `due`, in place of `existing` ones by id; record failures."""
-        for period in due:
-            if not self._context.may_continue():
-                return
-            self._context.yield_to_requests()
-            started = time.monotonic()
-            with self._store.search.one_snapshot():
-                members = self._store.memories.summaries(period.ids)
-                sources = read_sources(self._store, members, period.level)
-            previous = existing.get(period.begins)
-            try:
-                self._write_period(period, previous, members, sources, started)
-            except Exception as error:  # noqa: BLE001 one period must not end the others
-                self._failed.add(period.begins)
-                report = period_report(period, consolidation.GroupStatus.FAILED)
-                report = record_failure(
-                    self._context, report, error, started=started, episode=previous
-                )
-                self.reports.append(report)
 
     def _write_period(
         self,

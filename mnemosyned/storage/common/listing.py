@@ -481,9 +481,20 @@ class ListStore(StorePart):
         if wanted.tier is not Tier.ARCHIVE:
             by_time = self._memory_conditions(wanted, prefixes, _WORKING.sorted)
             keys += _keys_where(session, _WORKING, by_time, wanted)
-        if wanted.tier is not Tier.WORKING:
-            keys += self._archive_keys(session, conditions, wanted)
-        return keys
+        archived: list[ListKey] = []
+        newest = wanted.order is ListOrder.NEWEST
+        in_order = self._episodes_in_order(session, wanted)
+        for episodes, bound in in_order if wanted.tier is not Tier.WORKING else ():
+            held = [_number_condition(_OF_EPISODE, "episodes", episodes), *conditions]
+            archived += _keys_where(session, _ARCHIVED, held, wanted)
+            archived.sort(reverse=newest)
+            del archived[wanted.limit + 1 :]
+            if bound is None or len(archived) <= wanted.limit:
+                continue
+            last = archived[-1].moment
+            if last > bound if newest else last < bound:
+                break
+        return keys + archived
 
     def _memory_conditions(
         self, wanted: ListFilter, prefixes: Sequence[str], table: str = "m"
@@ -552,27 +563,6 @@ class ListStore(StorePart):
                 return None
             numbers += found
         return numbers
-
-    def _archive_keys(
-        self,
-        session: CommonSession,
-        conditions: Sequence[Condition],
-        wanted: ListFilter,
-    ) -> list[ListKey]:
-        """Return the sort keys of one page of originals and one more, read from episodes in order."""
-        newest = wanted.order is ListOrder.NEWEST
-        keys: list[ListKey] = []
-        for episodes, bound in self._episodes_in_order(session, wanted):
-            held = _number_condition(_OF_EPISODE, "episodes", episodes)
-            keys += _keys_where(session, _ARCHIVED, [held, *conditions], wanted)
-            keys.sort(reverse=newest)
-            del keys[wanted.limit + 1 :]
-            if bound is None or len(keys) <= wanted.limit:
-                continue
-            last = keys[-1].moment
-            if last > bound if newest else last < bound:
-                break
-        return keys
 
     def _episodes_in_order(
         self, session: CommonSession, wanted: ListFilter

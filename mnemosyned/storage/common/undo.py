@@ -352,31 +352,28 @@ class UndoStore(StorePart):
         An episode with pruned originals stays. Until `held_until` no cycle takes the memories
         again, except a cycle that ignores age. Return one result for each episode.
         """
-        return [self._undo_episode(session, id, now, held_until) for id in episodes]
-
-    def _undo_episode(
-        self, session: CommonSession, id: str, now: datetime, held_until: datetime
-    ) -> UndoneEpisode:
-        """Undo an episode for `undo_episodes`, unless an original was pruned; return the result."""
-        seq, parent, result = _read_undoable(session, id)
-        if result.pruned:
-            return result
-        gone = [id]
-        if result.covers:
-            session.insert_each(
-                "working_state",
-                [
-                    {"memory_seq": original, "held_until": held_until}
-                    for original in session.return_originals("episode_seq", seq)
-                ],
-                replace_by("memory_seq", ["held_until"]),
-            )
-            above = chain_above(session, parent)
-            delete_episode(session, seq, id)
-            removed, _ = invalidate(session, [above[parent]] if parent else [])
-            gone += [upper for upper, number in above.items() if number in removed]
-        session.update("consolidation_log", {"undone_at": now}, episode_id=gone)
-        return result
+        results: list[UndoneEpisode] = []
+        for id in episodes:
+            seq, parent, result = _read_undoable(session, id)
+            results.append(result)
+            if result.pruned:
+                continue
+            gone = [id]
+            if result.covers:
+                session.insert_each(
+                    "working_state",
+                    [
+                        {"memory_seq": original, "held_until": held_until}
+                        for original in session.return_originals("episode_seq", seq)
+                    ],
+                    replace_by("memory_seq", ["held_until"]),
+                )
+                above = chain_above(session, parent)
+                delete_episode(session, seq, id)
+                removed, _ = invalidate(session, [above[parent]] if parent else [])
+                gone += [upper for upper, number in above.items() if number in removed]
+            session.update("consolidation_log", {"undone_at": now}, episode_id=gone)
+        return results
 
 
 def _read_undoable(

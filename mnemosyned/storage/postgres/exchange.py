@@ -125,36 +125,31 @@ class PostgresRestoring(RestoreTransaction):
             )
             session.grown += len(memories)
             session.note_rewording()
-            self._insert_into_tiers(memories)
+            working = [each for each in memories if each.home is None]
+            archived = [each for each in memories if each.home is not None]
+            session.execute(
+                INSERT_FRESH,
+                seq=[each.seq for each in working],
+                created_at=[each.memory.created_at for each in working],
+            )
+            session.execute(
+                INSERT_PLACED,
+                seqs=[each.seq for each in archived],
+                homes=[each.home for each in archived],
+                # Of two details alike the first one counts.
+                **detail_columns(
+                    {
+                        (kind, value): is_secret
+                        for kind, value, is_secret in reversed(each.memory.details)
+                    }
+                    for each in archived
+                ),
+            )
+            for tier, members in ((Tier.WORKING, working), (Tier.ARCHIVE, archived)):
+                chars = sum(len(each.memory.content) for each in members)
+                session.add_to_totals(tier, count=len(members), characters=chars)
             insert_states(session, memories)
         session.skip_numbers("memory", last_number)
-
-    def _insert_into_tiers(self, memories: Sequence[PlacedMemory]) -> None:
-        """Insert restored memories into working memory or under their episodes."""
-        session = self._session
-        working = [each for each in memories if each.home is None]
-        archived = [each for each in memories if each.home is not None]
-        session.execute(
-            INSERT_FRESH,
-            seq=[each.seq for each in working],
-            created_at=[each.memory.created_at for each in working],
-        )
-        session.execute(
-            INSERT_PLACED,
-            seqs=[each.seq for each in archived],
-            homes=[each.home for each in archived],
-            # Of two details alike the first one counts.
-            **detail_columns(
-                {
-                    (kind, value): is_secret
-                    for kind, value, is_secret in reversed(each.memory.details)
-                }
-                for each in archived
-            ),
-        )
-        for tier, members in ((Tier.WORKING, working), (Tier.ARCHIVE, archived)):
-            characters = sum(len(each.memory.content) for each in members)
-            session.add_to_totals(tier, count=len(members), characters=characters)
 
     def _restore_vector(self, vector: exchange.KeptVector) -> exchange.Outcome:
         session = self._session

@@ -338,7 +338,15 @@ class IndexSearch:
         else:
             hits = counts_of_each(self._session, self._source, phrases)
         weights = [phrase_idf(self._size.rows, count) for count in hits]
-        return _best_rows(all_postings, weights, limit=limit, newest=self._is_second)
+        scores: dict[int, float] = defaultdict(float)
+        for postings, idf in zip(all_postings, weights, strict=True):
+            for seq, part in zip(postings.seqs, postings.parts, strict=True):
+                scores[seq] += idf * part
+        sign = 1 if self._is_second else -1
+        least = nlargest(limit, scores.values())[-1]
+        best = [(score, sign * seq) for seq, score in scores.items() if score >= least]
+        best.sort(reverse=True)
+        return [(sign * seq, score) for score, seq in best[:limit]]
 
     @cached_property
     def _size(self) -> IndexSize:
@@ -396,25 +404,6 @@ class IndexSearch:
                         holders.lengths.append(len(held) - held.count(COLUMN_END))
                         holders.times.append(times)
         return found
-
-
-def _best_rows(
-    found: Iterable[Postings], weights: Iterable[float], *, limit: int, newest: bool
-) -> list[tuple[int, float]]:
-    """Sum the weighted BM25 of all phrases by row; return the best `limit` rows with their sums.
-
-    `weights` has one weight for each phrase. Of equal sums the newest row comes first with
-    `newest`, else the oldest.
-    """
-    scores: dict[int, float] = defaultdict(float)
-    for postings, idf in zip(found, weights, strict=True):
-        for seq, part in zip(postings.seqs, postings.parts, strict=True):
-            scores[seq] += idf * part
-    sign = 1 if newest else -1
-    least = nlargest(limit, scores.values())[-1]
-    best = [(score, sign * seq) for seq, score in scores.items() if score >= least]
-    best.sort(reverse=True)
-    return [(sign * seq, score) for score, seq in best[:limit]]
 
 
 class _Norms(dict[int, float]):

@@ -311,7 +311,19 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
     or a right is missing, and `psycopg.Error`.
     """
     session = PostgresSession(connection, 0)
-    nodes = _count_nodes(session)
+    if not session.scalar(HAS_CITUS):
+        raise InvalidRequest(
+            "this database has no Citus: as a superuser, CREATE EXTENSION citus in it on every "
+            "node, then citus_add_node for each; see docs/citus.md",
+            field="database",
+        )
+    nodes: int = session.scalar(_NODES)
+    if not nodes:
+        raise StorageFailed(
+            "no node of the cluster takes rows: add one with citus_add_node, or let the "
+            "coordinator take them: SELECT citus_set_node_property(nodename, nodeport, "
+            "'shouldhaveshards', true) FROM pg_dist_node"
+        )
     # Tables of one transaction are made on one connection to each node.
     session.execute("SET citus.multi_shard_modify_mode TO 'sequential'")
     with connection.transaction():
@@ -335,24 +347,6 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
     return Distribution(
         nodes=nodes, tables=tuple(new), advice=_mark_searches_leakproof(session)
     )
-
-
-def _count_nodes(session: PostgresSession) -> int:
-    """Return how many nodes take rows. Raises `InvalidRequest` without Citus, `StorageFailed` for none."""
-    if not session.scalar(HAS_CITUS):
-        raise InvalidRequest(
-            "this database has no Citus: as a superuser, CREATE EXTENSION citus in it on every "
-            "node, then citus_add_node for each; see docs/citus.md",
-            field="database",
-        )
-    nodes: int = session.scalar(_NODES)
-    if not nodes:
-        raise StorageFailed(
-            "no node of the cluster takes rows: add one with citus_add_node, or let the "
-            "coordinator take them: SELECT citus_set_node_property(nodename, nodeport, "
-            "'shouldhaveshards', true) FROM pg_dist_node"
-        )
-    return nodes
 
 
 def _distribute(session: PostgresSession, shards: int) -> list[str]:

@@ -264,9 +264,31 @@ class DatabaseFile:
                 self._restore_deleted(connection)
                 return
             if presence is Presence.REPLACED or self.is_log_replaced():
-                self.problem = self._save_copy_aside(connection)
+                aside = path.with_name(
+                    f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+                )
+                copy_beside(connection, aside).rename(aside)
+                flush(path.parent)
+                # A log beside a file that it is not of would damage that.
+                self.remove_companions()
+                log.warning("database_set_aside", copy=str(aside))
+                self.problem = (
+                    f"{path} was replaced by another file while it was open. What was remembered "
+                    f"until then is saved in {aside}. Restart the daemon to use the file that is "
+                    "there now"
+                )
+            elif connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                raise sqlite3.OperationalError("another program reads the database")
+            elif presence is Presence.LOG_DELETED:  # with its log, the file is whole
+                self.problem = (
+                    f"the write-ahead log of {path} was deleted or replaced while it was open. "
+                    "Everything that was acknowledged is in the database: restart the daemon"
+                )
             else:
-                self.problem = _checkpoint_problem(connection, path, presence)
+                self.problem = (
+                    f"{path} was moved away while it was open. Everything that was acknowledged is "
+                    "in the moved file: put it back, or restart the daemon to begin a new one"
+                )
             self._saved = True
         except FileExistsError:
             # Another file has come in the meantime: the next look sees it.
@@ -302,21 +324,6 @@ class DatabaseFile:
         self.problem = ""
         log.warning("database_put_back", database=str(path), bytes=path.stat().st_size)
 
-    def _save_copy_aside(self, connection: SqliteSession) -> str:
-        """Save the memories to a file beside a replaced database; return a report for the user."""
-        path = self.path
-        aside = path.with_name(
-            f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-        )
-        copy_beside(connection, aside).rename(aside)
-        flush(path.parent)
-        self.remove_companions()  # a log beside a file that it is not of would damage that
-        log.warning("database_set_aside", copy=str(aside))
-        return (
-            f"{path} was replaced by another file while it was open. What was remembered until "
-            f"then is saved in {aside}. Restart the daemon to use the file that is there now"
-        )
-
 
 _IN_USE = (
     "{} is in use under another name (a hard link or a mount), or its lock file was deleted. "
@@ -351,27 +358,6 @@ def finish_rescue(path: Path) -> None:
 def _rescue_path(path: Path) -> Path:
     """Return the path of the rescued copy of a database: the database's name with a suffix."""
     return path.with_name(path.name + RESCUED)
-
-
-def _checkpoint_problem(
-    connection: SqliteSession, path: Path, presence: Presence
-) -> str:
-    """Checkpoint the log, so that the file is whole without a log; return a text for the user.
-
-    `presence` tells whether the log was deleted or the file moved. Raises sqlite3.OperationalError
-    if a reader prevents the checkpoint.
-    """
-    if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-        raise sqlite3.OperationalError("another program reads the database")
-    if presence is Presence.LOG_DELETED:
-        return (
-            f"the write-ahead log of {path} was deleted or replaced while it was open. Everything "
-            "that was acknowledged is in the database: restart the daemon"
-        )
-    return (
-        f"{path} was moved away while it was open. Everything that was acknowledged is in the "
-        "moved file: put it back, or restart the daemon to begin a new one"
-    )
 
 
 _HAPPENED = {
