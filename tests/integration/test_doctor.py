@@ -1,5 +1,6 @@
 """`mnem doctor` on broken installations: each fault is found, named, and mended where that is safe."""
 
+import json
 import os
 import shutil
 import socket
@@ -266,6 +267,25 @@ def test_no_database_at_all_is_nothing_wrong(home: Home) -> None:
     texts = [finding.text for finding in findings]
     assert any(text.startswith("there is no database yet") for text in texts)
     assert bad(findings) == ["no daemon runs"]
+
+
+def test_a_machine_whose_memory_is_on_a_server_needs_no_daemon(home: Home) -> None:
+    home.database.unlink()
+    (home.state / "token").touch(mode=0o600)
+    (home.state / "token").write_text("mnt_3_" + "t" * 43)
+    login = {"url": "http://127.0.0.1:1", "token_file": str(home.state / "token")}
+    saved = home.config.with_name("connection.json")
+
+    for folders, needs in (
+        ({"/": "server"}, False),
+        ({"/": "server", "/a": "local"}, True),
+    ):
+        saved.write_text(json.dumps({**login, "folders": folders}))
+
+        silent, *others = sorted(bad(look(home)))
+
+        assert silent.startswith("no daemon answers on http://127.0.0.1:1")
+        assert others == ["no daemon runs"] * needs
 
 
 def test_a_weekly_backup_of_five_days_ago_is_not_old(home: Home) -> None:

@@ -361,4 +361,7 @@ def test_a_code_is_all_that_a_laptop_needs(server: Server, laptop: Laptop) -> No
         eventually(is_renewed, "the token is renewed")
         glance = laptop.mnem("--format", "table").stdout.decode()
         assert glance.endswith(f"memory: your own, at {server.url}\n")
+        looked = laptop.mnem("doctor")
+        assert f"your own, at {server.url}, answers" in looked.stdout.decode()
+        assert looked.returncode == 0, looked.stdout
         assert json.loads(saved.read_text())["renew_at"] > fields["renew_at"] - 100

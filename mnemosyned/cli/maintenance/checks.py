@@ -32,6 +32,7 @@ from mnemosyned.backup_schedule import is_backup_overdue
 from mnemosyned.cli.maintenance import service
 from mnemosyned.cli.maintenance.databases import check_restorable
 from mnemosyned.cli.output.terminal import count_of, local_time
+from mnemosyned.client.connection import Connection
 from mnemosyned.client.remote import remote_of
 from mnemosyned.config import loading, settings
 from mnemosyned.models.catalog import MAGIC, ModelStore
@@ -43,13 +44,13 @@ from mnemosyned.service.backups import (
     file_bytes,
     find_parts,
 )
-from mnemosyned.socket_path import saved_connection
+from mnemosyned.socket_path import EVERYWHERE, LOCAL, SERVER, saved_connection
 from mnemosyned.storage.sqlite import repair, schema
 from mnemosyned.storage.sqlite.connections import commit_frames_in_log
 from mnemosyned.storage.sqlite.copies import SQLITE, open_to_read
 from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 from mnemosyned.storage.sqlite.repair import count_lacking_values
-from mnemosyned.verbs.upkeep import Stats
+from mnemosyned.verbs.upkeep import Stats, Status
 from mnemosyned.version import __version__, pip_command
 
 
@@ -127,7 +128,7 @@ class Installation:
         return backup_folder(self.database, self.config.backup_folder)
 
 
-CONNECT_S = 1.0
+CONNECT_S, ANSWER_S = 1.0, 10.0
 BEHIND = timedelta(minutes=10)
 SQLITE_MIN = (3, 37, 0)
 """The first version with STRICT tables."""
@@ -238,6 +239,31 @@ def check_daemon(installation: Installation) -> Iterator[Finding]:
     yield from (problem("daemon", text, "mnem restart") for text in status.problems)
     yield from (warning("daemon", text) for text in status.warnings)
     yield ok("daemon", f"process {process.pid} answers on {installation.socket}")
+
+
+def check_login(_: Installation) -> Iterator[Finding]:
+    """Yield whether the server of `mnem login` answers, or why not; nothing without a login."""
+    try:
+        if saved := saved_connection():
+            remote = remote_of(saved).load_authorities()
+            with (
+                Connection.to(remote, timeout_s=ANSWER_S) as client,
+                suppress(errors.ScopeMissing),  # a token may be for hooks alone
+            ):
+                client.call(Status())
+            yield ok("login", f"{saved.describe(SERVER)}, answers")
+    except (errors.MnemosynedError, ValueError) as error:
+        yield problem("login", str(error))
+
+
+def is_memory_elsewhere(installation: Installation) -> bool:
+    """Return whether this machine has no memory of its own, and every folder uses the login's server."""
+    if installation.process or installation.database.exists():
+        return False
+    with suppress(ValueError):  # `check_login` reports it
+        if saved := saved_connection():
+            return LOCAL not in {saved.enter(EVERYWHERE), *saved.folders.values()}
+    return False
 
 
 def check_unit(_: Installation) -> Iterator[Finding]:

@@ -35,7 +35,6 @@ from mnemosyned.storage.sqlite.ownership import lock_database
 from mnemosyned.storage.sqlite.repair import extract_values_again, repair_database
 from mnemosyned.verbs.upkeep import Status
 
-ANSWER_S = 10.0
 CHECKS: Mapping[Callable[[Installation], Iterator[Finding]], bool] = {
     checks.check_programs: False,
     checks.check_settings: False,
@@ -50,20 +49,26 @@ CHECKS: Mapping[Callable[[Installation], Iterator[Finding]], bool] = {
     checks.check_backups: True,
     checks.check_models: False,
     checks.check_clock: True,
+    checks.check_login: False,
     checks.check_spool: False,
     checks.check_tools: False,
 }
 """All checks, and whether they are of a database in a file; a server has upkeep of its own."""
 
+LOCAL_CHECKS = (checks.check_daemon, checks.check_unit)
+"""Checks of a memory on this machine, which one on the server of `mnem login` does not need."""
 SLOW = (checks.check_database, checks.check_backups)
 
 
 def examine(installation: Installation, *, slow: bool = True) -> list[Finding]:
     """Run all checks, the slow ones only if `slow`; return findings, and warnings for failed checks."""
     findings: list[Finding] = []
-    on_server = is_server(installation.config.database)
+    elsewhere = checks.is_memory_elsewhere(installation)
+    no_file = elsewhere or is_server(installation.config.database)
     for check, is_about_file in CHECKS.items():
-        if (on_server and is_about_file) or (check in SLOW and not slow):
+        if (no_file and is_about_file) or (check in SLOW and not slow):
+            continue
+        if elsewhere and check in LOCAL_CHECKS:
             continue
         name = check.__name__.removeprefix("check_")
         try:
@@ -95,7 +100,7 @@ def present_installation(*, deep: bool = False) -> Installation:
         unreachable = "it is a program with the memory in it, not a daemon"
     elif process:
         try:
-            with Connection(process.socket, timeout_s=ANSWER_S) as client:
+            with Connection(process.socket, timeout_s=checks.ANSWER_S) as client:
                 status = client.call(Status())
             socket = Path(str(process.socket))
         except MnemosynedError as error:
