@@ -360,7 +360,7 @@ class Hit:
     summary_of: tuple[str, ...] = ()
     """Provenance: the ids of all originals of an episode, oldest first."""
     lines: tuple[Line, ...] = ()
-    """Matching originals of an episode, or repeats of a memory, best first."""
+    """Matching originals of an episode, best first; then those of its repeats, or repeats of a memory."""
     confidence: float = 0.0
     """Estimated probability that it bears on the question, from 0 to 1."""
     why: str = ""

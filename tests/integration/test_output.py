@@ -107,6 +107,21 @@ def test_a_line_in_a_pipe_says_what_no_longer_applies(
     assert notes == [until, until, f"superseded on {noon}", before, ""]
 
 
+def test_lines_of_repeats_are_none_of_a_summarys_originals(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = tuple(
+        Line(id=id, created_at=NOON, role="user", content="tea", score=1)
+        for id in ("01AA", "01AB", "02AA", "02AB")
+    )
+    summary = replace(hit("01EF", "tea"), tier=Tier.EPISODIC, lines=lines)
+    summary = replace(summary, summary_of=("01AA", "01AB", "01AC"))
+
+    shown = printed(capsys, "table", Recalled([summary]))
+
+    assert any("2 of 3 originals: mnem expand 01EF" in line for line in shown)
+
+
 @each_case(
     ("page", "nothing"),
     [

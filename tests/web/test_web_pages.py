@@ -434,6 +434,20 @@ def test_more_hits_are_one_click_away(visitor: Visitor, memory: Memory) -> None:
     assert visitor.follow(more).source.count('class="why"') == int(HITS) + 5
 
 
+def test_originals_of_repeats_do_not_count_as_those_of_a_summary(
+    visitor: Visitor, memory: Memory
+) -> None:
+    for session in ("a", "b"):
+        memory.remember("We deploy the shop on Tuesdays.", session=session, id=session)
+    memory.sleep(force=True)
+
+    page = visitor.get("/search", query="deploy")
+
+    assert "and 1 alike" in page.text
+    assert {"/memory?id=a", "/memory?id=b"} <= set(page.links)
+    assert "1 of 1 original match" in page.text
+
+
 def remember_notes(memory: Memory) -> list[str]:
     notes = [Remember(f"note {n}", id=f"n{n}", session="s") for n in range(120)]
     memory.remember_many(notes)
