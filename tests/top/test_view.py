@@ -44,6 +44,8 @@ def test_the_heading_tells_health_age_and_sizes() -> None:
         "mnem top  healthy  up 3 h 12 min  72 MB in memory  4.2 MB on disk"
     )
     assert "green" in styles(line)
+    shared = top_view.heading_line(stats(bytes_on_disk=0), 0)
+    assert words(shared) == "mnem top  healthy  up 3 h 12 min"
 
 
 @each_case(
@@ -84,8 +86,8 @@ def test_the_tiers_have_a_line_each() -> None:
 
     assert lines[0].startswith("working       3,214 of 10,000 ████████░░░░")
     assert lines[0].endswith("  120 due  +12.0 a second")
-    assert lines[1].startswith("episodic          1 summary, 0.0 M characters")
-    assert lines[2].startswith("archive      20,000 originals, 3.2 M characters")
+    assert lines[1].startswith("episodic          1 summary, 1,200 characters")
+    assert lines[2].startswith("archive      20,000 originals, 3,200,000 characters")
     assert max(map(len, lines)) <= LINE_COLUMNS
 
 

@@ -255,7 +255,8 @@ def heading_line(stats: Stats, resident_bytes: float) -> str:
         state = style("bad", fg="red")
     sizes = [f"up {duration_text(stats.uptime_s)}"]
     sizes += [f"{resident_bytes / 1e6:.0f} MB in memory"] if resident_bytes else []
-    sizes += [f"{stats.bytes_on_disk / 1e6:.1f} MB on disk"]
+    if stats.bytes_on_disk:
+        sizes.append(f"{stats.bytes_on_disk / 1e6:.1f} MB on disk")
     return "  ".join([style("mnem top", bold=True), state, *sizes])
 
 
@@ -271,7 +272,7 @@ def tier_lines(stats: Stats, per_s: float) -> list[str]:
         totals = stats.tiers[tier]
         things = count_of(totals.count, noun).partition(" ")[2]
         since = f" since {local_time(totals.oldest)[:10]}" if totals.oldest else ""
-        size = f"{totals.characters / 1e6:.1f} M characters"
+        size = count_of(totals.characters, "character")
         further[tier] = f"{things}, {size}{since}"
     return [
         f"{style(f'{tier.value:<10}', dim=True)}{stats.tiers[tier].count:>9,} {rest}"
