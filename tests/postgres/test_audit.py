@@ -389,6 +389,8 @@ def test_a_replay_withdraws_codes_and_takes_back_rights_in_groups(
     owners.join("team", "bert", [Scope.READ, Scope.FORGET])
 
     file = audit_file(tmp_path)
+    said = mnem(db, "replay", "--dry-run", str(file))[1]
+    assert "1 code withdrawn, 1 membership ended or restricted" in said
     for done in (replay("--dry-run", file), replay(file)):
         assert done["codes"] == done["members"] == 1
     assert owners.redeem(leaked.code, "laptop") is None

@@ -389,7 +389,10 @@ def replay(files: tuple[Path, ...], *, dry_run: bool, despite_faults: bool) -> N
         f"{count_of(done['learnings'], 'learning')} removed",
         f"{count_of(len(removed), 'owner')} removed",
         f"{count_of(len(renamed), 'owner')} renamed",
+        f"{count_of(done['suspended'], 'owner')} suspended",
         f"{count_of(done['tokens'], 'token')} revoked",
+        f"{count_of(done['codes'], 'code')} withdrawn",
+        f"{count_of(done['members'], 'membership')} ended or restricted",
     ]
     text = f"{count_of(lines, 'line')} of the log were lost; {again}: {', '.join(what)}"
     say_result(receipt, text)
