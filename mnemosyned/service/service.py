@@ -106,6 +106,8 @@ def add_history(
     return [hit for hit in dated if not superseded.issuperset(shown_ids[hit.id])]
 
 
+STARTED = time.monotonic()
+"""Start of the process: the memory of an owner is opened later, and may be opened again."""
 STOP_WAIT_S = 3_000.0
 """How long somebody who stops a cycle waits for its current batch, which a model may write."""
 
@@ -159,7 +161,6 @@ class MemoryService:
         """Follows folders; only in a daemon that serves a socket."""
         self._clock = self.sleeper.cycle.clock
         self._stopping = False
-        self._started = time.monotonic()
         self._window = WindowService(
             store=self.store,
             clock=self._clock,
@@ -596,7 +597,7 @@ class MemoryService:
             counter=self.settings.counter.name,
             embedder=embedder,
             pid=os.getpid(),
-            uptime_s=round(time.monotonic() - self._started, 3),
+            uptime_s=round(time.monotonic() - STARTED, 3),
             clock=self.retention.doubt(),
             longest_write_ms=round(maintenance.longest_write_s() * 1_000, 3),
             purge_due=self.store.deletion.purge_due(),

@@ -49,7 +49,13 @@ def test_an_owner_sees_neither_the_server_nor_its_size(service: Service) -> None
     with service.client(service.token("anna")) as client:
         status = client.status()
 
+    with service.client(service.token("bert")) as client:
+        later = client.status()
+
     assert (status.database, status.bytes_on_disk) == ("postgresql", 0)
+    assert (
+        status.uptime_s < later.uptime_s
+    )  # of the daemon, though this was opened later
     for path in ("/metrics", "/v1/watch"):
         code, _, answer = service.ask(path, service.token("anna"), method="GET")
         assert (code, answer["error"]["code"]) == (404, "unknown_verb")
