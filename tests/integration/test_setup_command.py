@@ -147,6 +147,7 @@ def test_a_tool_that_cannot_be_set_up_leaves_the_others_to_be(home: Path) -> Non
     code, shown = run("cursor", "zed", "--yes")
 
     assert code == 5
+    assert "Cursor\n  no change\n" in shown
     assert "~/.cursor/mcp.json: it cannot be read: line 1, column 2" in shown
     assert not (home / ".cursor" / "hooks.json").exists()
     assert (home / ".config" / "zed" / "settings.json").exists()

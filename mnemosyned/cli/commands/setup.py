@@ -52,11 +52,10 @@ def plan_text(plan: ToolPlan, *, whole: bool) -> str:
     lines = [click.style(plan.target.title, bold=True)]
     if not plan.found:
         lines.append(_fill_paragraph("it was not found on this machine"))
-    for change in plan.changes:
-        if not change.problem:
-            lines.append(
-                _fill_paragraph(f"{shown(change.file)}: {summarize_parts(change)}")
-            )
+    for change in () if plan.problems else plan.changes:
+        lines.append(
+            _fill_paragraph(f"{shown(change.file)}: {summarize_parts(change)}")
+        )
         if change.entry is not None and change.changes:
             lines.append(
                 _fill_paragraph(f"written by `{' '.join(change.entry.add[:3])}`")
@@ -66,8 +65,8 @@ def plan_text(plan: ToolPlan, *, whole: bool) -> str:
             diff_text(change, shown(change.file), whole=whole)
             for change in plan.changed_files
         ]
-        if not plan.changed_files:
-            lines.append(_fill_paragraph("no change"))
+    if plan.problems or not plan.changed_files:
+        lines.append(_fill_paragraph("no change"))
     return "\n".join(lines)
 
 
