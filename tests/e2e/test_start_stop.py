@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -112,6 +114,20 @@ def test_a_start_that_fails_says_why(run: Run) -> None:
     assert failed.returncode == 3
     assert b"the daemon did not start; it said: " in failed.stderr
     assert b"llm.local_only" in failed.stderr
+
+
+@pytest.mark.thorough
+def test_a_start_on_a_port_in_use_shows_no_lines_of_the_log(
+    run: Run, tmp_path: Path
+) -> None:
+    os.kill(int(run("start").stderr.split()[3].strip(b";")), signal.SIGKILL)
+    settings = tmp_path / "settings.yaml"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings.write_text(f'listen: "127.0.0.1:{taken.getsockname()[1]}"\n')
+        failed = run("start", settings=str(settings))
+
+    assert failed.returncode == 3
+    assert b"did not start; it said: mnemosyned: listen: 127.0.0.1:" in failed.stderr
 
 
 @pytest.mark.thorough

@@ -180,9 +180,10 @@ def start_detached(
     with suppress(OSError), log.open("rb") as file:
         file.seek(begins)
         logged = file.read(1 << 16).decode(errors="replace")
-    lines = [*logged.splitlines(), *output.splitlines()][-LINES_SHOWN:]
+    lines = [*logged.splitlines(), *output.splitlines()]
+    plain = [line for line in lines if not line.startswith("{")] or lines
     raise errors.DaemonUnreachable(
-        f"the daemon did not start; it said: {' '.join(lines) or 'nothing'}"
+        f"the daemon did not start; it said: {' '.join(plain[-LINES_SHOWN:]) or 'nothing'}"
     )
 
 
