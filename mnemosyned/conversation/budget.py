@@ -52,8 +52,9 @@ class TokenBudget:
             )
         if self.system_reserve + self.tool_definitions_reserve > self.total:
             raise InvalidRequest(
-                "system_reserve and tool_definitions_reserve exceed total; raise total or lower "
-                "the reserves",
+                f"the reserves for the system prompt ({self.system_reserve:,}) and for tools "
+                f"({self.tool_definitions_reserve:,}) exceed total ({self.total:,}); raise total, "
+                "or lower the reserves",
                 field="total",
             )
 

@@ -118,7 +118,9 @@ def _recall_day(context: tools.ToolContext, name: str) -> Json:
         day = date.fromisoformat(name)
     except ValueError as error:
         raise ProtocolError(
-            INVALID_PARAMS, "a day is written as 2026-03-09", {"uri": f"day/{name}"}
+            INVALID_PARAMS,
+            "a day is written as 2026-03-09",
+            {"uri": f"{SCHEME}day/{name}"},
         ) from error
     question = f"{day:%B} {day.day}, {day.year}"
     return tools.recall(

@@ -88,7 +88,9 @@ def _make_transcript_items(
     size = reading.position - begin
     place = f"{source.name}, bytes {begin:,} to {reading.position:,}"
     if reading.broken:
-        yield BadRecord(place, f"{reading.broken:,} lines are too long, or not JSON")
+        yield BadRecord(
+            place, f"lines that are too long, or not JSON: {reading.broken:,}"
+        )
     for number, message in enumerate(reading.messages, 1):
         is_last = number == len(reading.messages)
         yield ImportItem(
