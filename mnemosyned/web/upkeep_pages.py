@@ -201,8 +201,8 @@ def show_export(visit: Visit) -> Response:
     """Show the page of exports: how many memories the selection has, and the formats."""
     with closing(_read_export(visit)) as lines:
         expected = decoder_of(Header).decode(next(lines)).expected
-    chosen, tiers = visit.pick(EXPORTED), visit.call(Status()).tiers.values()
-    return visit.show("export.html", chosen=chosen, expected=expected, tiers=tiers)
+    chosen, stats = visit.pick(EXPORTED), visit.call(Status())
+    return visit.show("export.html", chosen=chosen, expected=expected, stats=stats)
 
 
 def download(visit: Visit) -> Response:

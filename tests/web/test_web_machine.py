@@ -96,6 +96,15 @@ def test_health_says_how_the_daemon_is(visitor: Visitor, memory: Memory) -> None
     assert 'data-load="/checks"' in page.source
 
 
+def test_pages_on_a_memory_on_a_server_name_no_backup_of_a_file(memory: Memory) -> None:
+    remote = Changed(memory, Stats, lambda _: {"database": "postgresql"})
+    visitor = Visitor.let_in(EmbeddedDaemon(remote))
+
+    assert "those of the server" in visitor.get("/state").text
+    for path in ("/state", "/export"):
+        assert "mnem backup" not in visitor.get(path).text
+
+
 def test_health_names_what_is_wrong_with_what_to_do(memory: Memory) -> None:
     wrong = {
         "problems": ["the disk is full"],
