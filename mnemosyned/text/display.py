@@ -191,6 +191,15 @@ def find_matching_words(
             yield match.span()
 
 
+def cut_before_match(text: str, matching: Sequence[str], *, room: int = 100) -> str:
+    """Return a text so that its first match is within `room` characters; an ellipsis replaces its start."""
+    first, _ = next(find_matching_words(text, matching), (0, 0))
+    if first <= room:
+        return text
+    start = text.rfind(" ", 0, first - room // 2) + 1 or first
+    return f"…{text[start:]}"
+
+
 def _words_pattern(words: Iterable[str]) -> str:
     """Return a regular expression that matches one of some words with common English endings.
 

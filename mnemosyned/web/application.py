@@ -29,7 +29,11 @@ from mnemosyned.daemon.http.protocol import STATUS_OF_KIND
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.logs import logger
 from mnemosyned.summary.rollup import SPEAKERS
-from mnemosyned.text.display import escape_invisible, find_matching_words
+from mnemosyned.text.display import (
+    cut_before_match,
+    escape_invisible,
+    find_matching_words,
+)
 from mnemosyned.text.sentences import UNSPACED
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.listing import LEVELS
@@ -77,6 +81,7 @@ def _environment() -> Environment:
         "day": day_title,
         "duration": duration_text,
         "exact": escape,
+        "from_match": cut_before_match,
         "local_day": local_day,
         "long": lambda text: " long" if len(text) > LONG else "",
         "compare": mark_changes,

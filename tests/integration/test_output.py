@@ -171,6 +171,19 @@ def test_code_keeps_its_lines_and_a_long_text_its_title() -> None:
     assert lines[-2:] == ["   # Deploys", "   …we deploy on Tuesdays"]
 
 
+def test_an_original_is_quoted_near_its_match() -> None:
+    text = "filler words " * 40 + "we deploy on Tuesdays"
+    line = Line(id="01AA", created_at=NOON, role="user", content=text, score=1)
+    summary = replace(hit("01EF", "tea"), tier=Tier.EPISODIC, lines=(line,))
+    summary = replace(summary, summary_of=("01AA",))
+    found = Recalled([summary], matching=("deploy",))
+
+    (_, _, quoted, *_) = click.unstyle(render(found)).splitlines()
+
+    assert quoted.startswith("   user: “…")
+    assert quoted.endswith("we deploy on Tuesdays”")
+
+
 def test_a_briefing_says_of_each_line_why_and_from_where() -> None:
     quotes = {id: f"[2026-03-09, user] {id}" for id in ("old", "new", "last")}
     lines = [

@@ -448,6 +448,19 @@ def test_originals_of_repeats_do_not_count_as_those_of_a_summary(
     assert "1 of 1 original match" in page.text
 
 
+def test_a_match_deep_in_an_original_is_in_its_first_lines(
+    visitor: Visitor, memory: Memory
+) -> None:
+    memory.remember("Filler words. " * 30 + "We deploy on Tuesdays.", session="a")
+    memory.sleep(force=True)
+
+    page = visitor.get("/search", query="deploy")
+
+    assert re.search(
+        r'class="text short"[^>]*>….{0,80}<mark>deploy</mark>', page.source
+    )
+
+
 def remember_notes(memory: Memory) -> list[str]:
     notes = [Remember(f"note {n}", id=f"n{n}", session="s") for n in range(120)]
     memory.remember_many(notes)

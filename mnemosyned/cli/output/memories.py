@@ -34,7 +34,7 @@ from mnemosyned.memory.values import (
     Tier,
 )
 from mnemosyned.text.details import Detail, DetailKind
-from mnemosyned.text.display import find_matching_words
+from mnemosyned.text.display import cut_before_match, find_matching_words
 from mnemosyned.verbs.listing import LEVELS
 from mnemosyned.verbs.memories import (
     Edited,
@@ -103,7 +103,7 @@ def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
     if hit.superseded_at:
         lines.append(f"   superseded {_superseding_note(hit.superseded_at)}")
     lines += [_ended_note(ended) for ended in hit.ended]
-    texts, hint = _hit_lines(hit)
+    texts, hint = _hit_lines(hit, matching)
     lines += [highlight(line, matching) for line in texts]
     lines += [_dim_note(hint)] if hint else []
     lines += [
@@ -125,7 +125,7 @@ def _history_text(older: Line) -> str:
     return f"before, {local_time(older.created_at)}: {quoted}"
 
 
-def _hit_lines(hit: Hit) -> tuple[list[str], str]:
+def _hit_lines(hit: Hit, matching: Sequence[str]) -> tuple[list[str], str]:
     """Return a hit's matching lines, indented, and the command that shows the rest, or ""."""
     if hit.tier is not Tier.EPISODIC:
         title, _, further = hit.content.partition("\n")
@@ -137,7 +137,7 @@ def _hit_lines(hit: Hit) -> tuple[list[str], str]:
         count, own = len(hit.summary_of), {line.id for line in hit.lines}
         own &= set(hit.summary_of)  # other lines are of repeats
         hint = f"{len(own)} of {count} originals: mnem expand {hit.id}"
-        quoted = [_quote_original(hit, line) for line in hit.lines]
+        quoted = [_quote_original(hit, line, matching) for line in hit.lines]
         return quoted, hint if count > 1 else ""
     summary = hit.content.split("\n")
     if len(summary) == 1:
@@ -148,16 +148,17 @@ def _hit_lines(hit: Hit) -> tuple[list[str], str]:
     return [*map(wrap_paragraph, shown)], f"{more}: mnem expand {hit.id} --depth 1"
 
 
-def _quote_original(hit: Hit, line: Line) -> str:
-    """Return an original of a summary as a quotation with time and role; code keeps its lines."""
+def _quote_original(hit: Hit, line: Line, matching: Sequence[str]) -> str:
+    """Return an original of a summary, near its match, quoted with time and role; code keeps its lines."""
+    content = cut_before_match(line.content, matching, room=LINE_CHARS // 2)
     who = f"{line.role}: " if line.role else ""
     stamp = "" if len(hit.summary_of) == 1 else f"{local_time(line.created_at)}  "
     stamp += "superseded  " if line.superseded_at else ""
     notes = [_ended_note(ended) for ended in line.ended]
-    if "\n" not in line.content.strip():
-        quoted = wrap_paragraph(f"{stamp}{who}“{cut_text(line.content, LINE_CHARS)}”")
+    if "\n" not in content.strip():
+        quoted = wrap_paragraph(f"{stamp}{who}“{cut_text(content, LINE_CHARS)}”")
         return "\n".join([*notes, quoted])
-    lines = line.content.strip("\n").split("\n")
+    lines = content.strip("\n").split("\n")
     shown = [cut_line(text, LINE_CHARS) for text in lines[:SUMMARY_LINES_MAX]]
     if len(lines) > len(shown):
         shown.append(ellipsis())
