@@ -147,11 +147,12 @@ def test_junk_is_answered_with_an_error(daemon: Daemon, tmp_path: Path) -> None:
 
 
 def test_progress_comes_before_the_answer(daemon: Daemon, tmp_path: Path) -> None:
+    daemon.post("remember", id="m", content="tea at four")
     with pumping(tmp_path, daemon.socket) as pump:
         id = pump.request(
             "tools/call",
             name="forget",
-            arguments={"query": "nothing", "confirm": True},
+            arguments={"id": "m", "confirm": True},
             _meta={"progressToken": "p"},
         )
         messages: list[Json] = []

@@ -274,12 +274,15 @@ def test_a_handshake_over_http_gives_a_session_that_names_the_client(
     assert session in status["session"]
 
 
-def test_a_long_call_tells_its_progress_before_its_answer(client: McpPeer) -> None:
+def test_a_long_call_tells_its_progress_before_its_answer(
+    lab: Lab, client: McpPeer
+) -> None:
+    (id,) = _remember(lab, DECISION)
     response = client.send(
         "tools/call",
         headers={},
         name="forget",
-        arguments={"query": "nothing", "confirm": True},
+        arguments={"id": id, "confirm": True},
         _meta={"progressToken": "p"},
     )
     assert response.content_type == "text/event-stream"
@@ -741,3 +744,10 @@ def test_a_preview_of_many_shows_some_and_counts_the_rest(
     assert preview["memories"] == 40
     assert len(preview["lines"]) + preview["further"] == 40
     assert len(json.dumps(preview).encode()) < RESULT_BYTES_MAX
+
+    _remember(lab, "The lamp in the cellar is broken.")
+    refused = client.failure("forget", query="lamp broken", confirm=True)
+    mark = preview["mark"]
+    receipt = client.call("forget", query="lamp broken", confirm=True, mark=mark)
+    assert "without confirm" in refused
+    assert (receipt["deleted"], receipt["memories"]) == (True, 40)

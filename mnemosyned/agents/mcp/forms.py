@@ -78,6 +78,7 @@ class ForgetTool(Request[Json], frozen=True, forbid_unknown_fields=True):
     since: When | None = None
     until: When | None = None
     confirm: bool = False
+    mark: Name | None = None
 
 
 class StatusTool(Request[Json], frozen=True, forbid_unknown_fields=True):

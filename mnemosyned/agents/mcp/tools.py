@@ -14,7 +14,7 @@ import msgspec
 from mnemosyned.agents.mcp import forms
 from mnemosyned.agents.mcp.identity import AgentSessions, ClientIdentity
 from mnemosyned.agents.mcp.protocol import INVALID_PARAMS, Json, ProtocolError
-from mnemosyned.errors import MnemosynedError, NotFound
+from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound
 from mnemosyned.memory.values import Hit
 from mnemosyned.text.display import escape_invisible_json
 from mnemosyned.text.frames import neutralize, neutralize_tags
@@ -240,7 +240,15 @@ def learn(context: ToolContext, tool: forms.LearnTool) -> Json:
 
 
 def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
-    """Delete memories or a rule if `confirm` is set; return the deletion or its preview. Raises `NotFound`."""
+    """Delete memories or a rule if `confirm` is set; return the deletion or its preview.
+
+    Raises `NotFound`, and `InvalidRequest` for filters without the mark of their preview.
+    """
+    if tool.confirm and not (tool.id or tool.mark):
+        raise InvalidRequest(
+            "first call it without confirm, and then with the `mark` of that preview",
+            field="mark",
+        )
     request = Forget(
         tool.id,
         query=tool.query,
@@ -250,6 +258,7 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
         since=context.moment(tool, "since"),
         until=context.moment(tool, "until"),
         dry_run=not tool.confirm,
+        mark=tool.mark if tool.confirm else None,
     )
     zone = context.now.tzinfo
     receipt: Json = {
@@ -260,6 +269,7 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
         "summaries_rewritten": 0,
         "lines": [],
         "further": 0,
+        "mark": "",
         "next_step": "",
     }
     try:
@@ -291,6 +301,7 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
         "summaries_rewritten": forgotten.episodes_rewritten,
         "lines": lines,
         "further": further if forgotten.dry_run else 0,
+        "mark": forgotten.mark,
         "next_step": _describe_next_step(forgotten),
     }
 
@@ -302,7 +313,7 @@ def _describe_next_step(forgotten: Forgotten) -> str:
             return "nothing matches; nothing would be deleted"
         return (
             "Nothing was deleted. Show this to the user; if they agree, repeat the call with "
-            "confirm: true."
+            "confirm: true and this mark."
         )
     if forgotten.complete:
         return ""
