@@ -220,7 +220,8 @@ def check_daemon(installation: Installation) -> Iterator[Finding]:
         yield problem("daemon", text, f"rm {lock}")
         return
     if process is None:
-        yield warning("daemon", "no daemon runs", START)
+        if not is_memory_elsewhere(installation):
+            yield warning("daemon", "no daemon runs", START)
         return
     if status is None:
         reason = installation.unreachable or "it does not answer"
@@ -266,9 +267,11 @@ def is_memory_elsewhere(installation: Installation) -> bool:
     return False
 
 
-def check_unit(_: Installation) -> Iterator[Finding]:
+def check_unit(installation: Installation) -> Iterator[Finding]:
     """Yield findings on the daemon's systemd unit; none if systemd and the unit are missing."""
     unit, file = service.present_unit(), service.unit_file()
+    if is_memory_elsewhere(installation):
+        return
     if unit is None or not unit.loaded:
         if unit is None and file.exists():
             text = f"{file} is installed, but no systemd of this user answers"

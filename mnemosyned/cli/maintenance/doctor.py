@@ -55,20 +55,16 @@ CHECKS: Mapping[Callable[[Installation], Iterator[Finding]], bool] = {
 }
 """All checks, and whether they are of a database in a file; a server has upkeep of its own."""
 
-LOCAL_CHECKS = (checks.check_daemon, checks.check_unit)
-"""Checks of a memory on this machine, which one on the server of `mnem login` does not need."""
 SLOW = (checks.check_database, checks.check_backups)
 
 
 def examine(installation: Installation, *, slow: bool = True) -> list[Finding]:
     """Run all checks, the slow ones only if `slow`; return findings, and warnings for failed checks."""
     findings: list[Finding] = []
-    elsewhere = checks.is_memory_elsewhere(installation)
-    no_file = elsewhere or is_server(installation.config.database)
+    no_file = is_server(installation.config.database)
+    no_file |= checks.is_memory_elsewhere(installation)
     for check, is_about_file in CHECKS.items():
         if (no_file and is_about_file) or (check in SLOW and not slow):
-            continue
-        if elsewhere and check in LOCAL_CHECKS:
             continue
         name = check.__name__.removeprefix("check_")
         try:
