@@ -160,6 +160,22 @@ def write_chains(dsn: str, tmp_path: Path) -> list[str]:
     return [name for (name,) in found]
 
 
+def test_lines_about_an_owner_are_found_by_each_name_that_it_had(
+    dsn: str, tmp_path: Path
+) -> None:
+    with writer(dsn, tmp_path) as log:
+        for name in ("anna", "anna.bell"):
+            log.note("recall", owner=2, name=name)
+        log.note("recall", owner=3, name="bert")
+        log.note("owner_remove", name="root", about=2)
+
+    for name in ("anna", "anna.bell"):
+        _, shown = mnem(audit, "list", "--owner", name)
+        removed, *others = shown.splitlines()[2:]
+        assert removed.split()[2:] == ["root", "owner_remove", "anna.bell", "0"]
+        assert len(others) == 2
+
+
 ATTACKS = {
     "UPDATE audit SET line = replace(line, 'm2', 'm9') WHERE {} AND seq = 4": "line 4",
     "UPDATE audit SET at = at - interval '1 day' WHERE {} AND seq = 4": "line 4",

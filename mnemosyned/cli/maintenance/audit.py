@@ -176,32 +176,38 @@ def list_lines(
 ) -> None:
     """List lines of the last --days, newest first: time, sender, address, verb and ids."""
     since = datetime.now(UTC) - timedelta(days=days)
+    names: dict[int, list[str]] = {}
+
+    def read() -> Iterator[AuditEntry]:
+        """Yield all entries since then, the newest first."""
+        lines: Iterable[str] = (line for *_, line in stored.read(since=since))
+        if files:
+            lines = reversed(list(read_lines(files)))
+        return (each for each in map(parse_line, lines) if each and each.at >= since)
 
     def matches_options(entry: AuditEntry) -> bool:
         """Return whether an entry matches all options."""
         numbers = (entry.owner, entry.about, *entry.groups)
-        whose = (entry.name, *map(str, numbers))
-        is_theirs = owner is None or owner in whose
+        named = (name for number in numbers for name in names.get(number, ()))
+        is_theirs = owner in (None, entry.name, *map(str, numbers), *named)
         is_named = id is None or id in entry.ids
-        return (
-            is_theirs and is_named and verb in (None, entry.verb) and entry.at >= since
-        )
+        return is_theirs and is_named and verb in (None, entry.verb)
 
     with open_audit_table(load_config(config_file()).location) as stored:
-        lines: Iterable[str] = (line for *_, line in stored.read(since=since))
-        if files:
-            lines = reversed(list(read_lines(files)))
-        found = filter(matches_options, filter(None, map(parse_line, lines)))
-        entries = list(islice(found, limit))
+        for entry in read():  # who was removed or renamed, too
+            if entry.owner and entry.name not in names.setdefault(entry.owner, []):
+                names[entry.owner].append(entry.name)
+        entries = list(islice(filter(matches_options, read()), limit))
     rows = [
         (
             *(local_time(each.at), each.name, each.address or each.via, each.verb),
-            *(each.outcome, each.count, " ".join(each.ids)),
+            *(names.get(each.about, [each.about or ""])[0], each.outcome),
+            *(each.count, " ".join(each.ids)),
         )
         for each in entries
     ]
-    heads = ("at", "who", "from", "verb", "outcome", "count", "ids")
-    say_result(entries, table(heads, rows, optional=("outcome",)))
+    heads = ("at", "who", "from", "verb", "about", "outcome", "count", "ids")
+    say_result(entries, table(heads, rows, optional=("about", "outcome")))
 
 
 @audit.command()
