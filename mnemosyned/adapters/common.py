@@ -159,7 +159,6 @@ def read_record_value(id: str) -> Steps[Any]:
     return memory.metadata.get(VALUE)
 
 
-MESSAGE_CHARS_MAX = 4_000
 WINDOW_TOKENS = 32_000
 LEARNINGS_SHARE = 0.25
 """Share of the section for learnings."""
@@ -181,7 +180,7 @@ async def memory_section(
     share = tokens / WINDOW_TOKENS
     assembled: Assembled = await caller.call(
         Context(
-            message[-MESSAGE_CHARS_MAX:],
+            message[-4_000:],
             messages=[{"role": role, "content": text} for role, text in before],
             session=session,
             source=source,

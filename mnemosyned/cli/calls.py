@@ -106,7 +106,6 @@ def interrupted_call_message(request: Request[Any]) -> str:
     return f"the daemon goes on with this {words} until it is done; {WATCH_HINT}"
 
 
-BAR_EVERY_S = 0.2
 PROBE_TIMEOUT_S = 8.0
 """Time limit to ask whether the daemon works."""
 
@@ -201,7 +200,7 @@ def run_with_bar(
     with click.progressbar(
         length=total, label=label, file=sys.stderr, show_pos=show_pos
     ) as bar:
-        while not wait([future], timeout=BAR_EVERY_S).done:
+        while not wait([future], timeout=0.2).done:
             if measured := measure():
                 total = bar.length = max(measured[1], 1)
                 bar.update(max(measured[0] - bar.pos, 0))

@@ -27,7 +27,6 @@ from mnemosyned.verbs.request import TEXT_MAX
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-IDS_MAX = 10_000
 LIST_AGE_MAX_S = 7 * 24 * 3600
 """Age from which lists of other terminals are deleted."""
 _NUMBER = re.compile(r"[#@%]([0-9]{1,5})|([0-9]{1,3})")
@@ -56,7 +55,7 @@ def save_list(ids: Sequence[str]) -> None:
                 if other.stat().st_mtime < oldest:
                     other.unlink()
         with replacing_file(file) as opened:
-            opened.write("".join(f"{id}\n" for id in ids[:IDS_MAX]).encode())
+            opened.write("".join(f"{id}\n" for id in ids[:10_000]).encode())
 
 
 def id_in_last_list(number: int) -> str:
@@ -87,7 +86,6 @@ def _list_file() -> Path:
     return state_dir() / "lists" / f"session-{os.getsid(0)}"
 
 
-PREFIX_CHARS_MIN = 4
 SHOWN_MAX = 8
 """Ids shown of several with the same prefix."""
 LISTED_MAX = 1_000
@@ -133,7 +131,7 @@ def _resolve_id(word: str, verb: str, client: Connection) -> str:
         return id_in_last_list(number)
     if _WHOLE.fullmatch(word):
         return word.upper()
-    is_looked_up = number is not None or PREFIX_CHARS_MIN <= len(word) <= TEXT_MAX
+    is_looked_up = number is not None or 4 <= len(word) <= TEXT_MAX
     matches = ids_with_prefix(word, verb, client) if is_looked_up else []
     if any(id == word for id, _ in matches):
         return word
@@ -208,7 +206,6 @@ def _list_named(kind: str, client: Connection) -> Iterator[Named]:
             yield row.cycle, f"{row.created_at:%Y-%m-%d %H:%M}"
 
 
-SUGGESTIONS_MAX = 50
 TIMEOUT_S = 1.0
 """A shell that waits longer for a suggestion is worse than one without."""
 
@@ -237,9 +234,7 @@ def suggester(parameter: click.Parameter, verb: str) -> Suggest:
                 from mnemosyned.verbs.listing import Sessions, Sources  # noqa: PLC0415 as above
 
                 listing: Any = Sessions if name == "session" else Sources
-                totals: Any = client.call(
-                    listing(prefix=word or None, limit=SUGGESTIONS_MAX)
-                )
+                totals: Any = client.call(listing(prefix=word or None, limit=50))
                 return [
                     CompletionItem(value, help=count_of(each.count, "memory"))
                     for each in totals

@@ -150,15 +150,12 @@ def _prepare_command(command: click.Command, *, is_local: bool) -> None:
     command.callback = run_unless_url
 
 
-HELP_COLUMNS = 100
-
-
 @click.group(
     cls=CommandTable,
     invoke_without_command=True,
     context_settings={
         "help_option_names": ["-h", "--help"],
-        "max_content_width": HELP_COLUMNS,
+        "max_content_width": 100,
     },
     epilog=options.EXIT_CODES,
 )

@@ -39,7 +39,6 @@ UNDO_QUESTIONS = {
     "forget": "Put back what was forgotten?",
 }
 """Questions before an undo, by the kind of the action."""
-PAGES_MAX = 10_000
 
 
 def confirm_and_call(client: Connection, request: Request[R]) -> object:
@@ -89,7 +88,7 @@ def join_preview_pages(client: Connection, preview: Request[Any], first: R) -> R
     lines = list(getattr(first, "lines", ()))
     # The mark keeps further pages to the same memories.
     marked = {"mark": mark} if (mark := getattr(first, "mark", "")) else {}
-    for _ in range(PAGES_MAX):
+    for _ in range(10_000):
         if not (further and lines):
             break
         page: Any = client.call(

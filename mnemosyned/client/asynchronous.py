@@ -117,9 +117,6 @@ async def _wait_until_ready(connection: socket.socket, *, writable: bool) -> Non
         remove(file)
 
 
-CONNECTIONS_MAX = 16
-
-
 class AsyncClient(AsyncVerbs):
     """Speaks to a running daemon from asyncio, over its socket or TCP.
 
@@ -138,7 +135,7 @@ class AsyncClient(AsyncVerbs):
         ca: str | os.PathLike[str] | None = None,
         owner: str | None = None,
         timeout_s: float = TIMEOUT_S,
-        connections: int = CONNECTIONS_MAX,
+        connections: int = 16,
     ) -> None:
         """Make a client of the socket, of a URL with a token, or of the address in the environment.
 

@@ -18,7 +18,6 @@ from mnemosyned.memory.engine_ports import Enrolment
 from mnemosyned.paths import replacing_file
 from mnemosyned.verbs.owners import Login, Renew
 
-TIMEOUT_S = 20.0
 AGAIN_S = 60.0
 """Time until another attempt after the server was not reached."""
 DAY_S = 86_400.0
@@ -37,7 +36,7 @@ def ask_for_token(remote: RemoteDaemon, request: Login | Renew) -> Enrolment:
     """Remove login and owner from `remote`, and return a new token. Raises the server's error."""
     remote.saved = remote.owner = None  # else it would be renewed before
     address = remote.load_authorities()
-    with Connection.to(address, timeout_s=TIMEOUT_S) as client:
+    with Connection.to(address, timeout_s=20.0) as client:
         return client.call(request)
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from mnemosyned.socket_path import SavedConnection
 
-HTTPS_PORT = 443
-PORT_MAX = 65_535
 TOKEN_CHARS_MAX = 1_000
 _LOOPBACK = r"localhost|127(?:\.\d{1,3}){3}|\[::1\]"
 _HOST = r"[a-z0-9](?:[a-z0-9._-]{0,251}[a-z0-9])?|\[[0-9a-f:.]{2,45}\]"
@@ -57,7 +55,7 @@ class RemoteDaemon(Address):
             self.remedy = "Check the address, and that the daemon runs there"
             self.explanation = "see the daemon's log there"
             self.reset_is_unread = False  # whoever is on the way may have reset it
-        self.port = port or HTTPS_PORT
+        self.port = port or 443
         self.authority = f"{host}:{port}" if port else host
         """What `Host` says."""
         is_name = host == "localhost" and not self.tls
@@ -211,7 +209,7 @@ def _parse_url(url: str) -> tuple[str, str, int | None]:
         )
     match = re.fullmatch(_URL, url, re.ASCII | re.IGNORECASE)
     port = int(match["port"]) if match and match["port"] else None
-    if match is None or (port is not None and not 0 < port <= PORT_MAX):
+    if match is None or (port is not None and not 0 < port <= 65_535):
         raise ValueError(f"{url!r} is not the address of a daemon; write {_FORMS}")
     scheme, host = match["scheme"].lower(), match["host"].lower()
     if scheme == "http" and not re.fullmatch(_LOOPBACK, host):

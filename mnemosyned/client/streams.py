@@ -22,7 +22,6 @@ from mnemosyned.verbs.upkeep import Event, EventKind, decode_event
 
 SILENCE_S = 60.0
 """The daemon sends a heartbeat every 15 s; a stream that is silent for longer is lost."""
-EVENT_BYTES_MAX = 1 << 20
 LAST = (EventKind.DROPPED, EventKind.STOPPING)
 """Kinds of events after which a stream ends for good."""
 EXPORT_LINE_BYTES_MAX = 64 << 20
@@ -46,7 +45,7 @@ class EventReader:
         """True if an event said that the daemon stops or drops the reader; others may follow it."""
         self.last_id: int | None = None
         self._response = http.HttpResponse()
-        self._blocks = http.EventBlocks(bytes_max=EVENT_BYTES_MAX)
+        self._blocks = http.EventBlocks(bytes_max=1 << 20)
 
     @property
     def is_open(self) -> bool:

@@ -46,13 +46,10 @@ if TYPE_CHECKING:
     from mnemosyned.daemon.processes import FirstProcess, ProcessGroup
 
 
-HEALTH_TIMEOUT_S = 5.0
-
-
 def answers_health_check(path: Path) -> bool:
     """Return True if the daemon on the Unix socket `path` says within 5 seconds that it is live."""
     try:
-        with Connection(path, timeout_s=HEALTH_TIMEOUT_S) as client:
+        with Connection(path, timeout_s=5.0) as client:
             client.page(metrics.LIVE_PATH)
     except errors.MnemosynedError:
         return False
@@ -94,8 +91,6 @@ class LogFile:
         os.close(descriptor)
 
 
-NOTIFY_TIMEOUT_S = 1.0
-
 log = logger()
 
 
@@ -108,7 +103,7 @@ def notify_service_manager(*states: str) -> None:
         address = "\0" + address[1:]
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
-            channel.settimeout(NOTIFY_TIMEOUT_S)
+            channel.settimeout(1.0)
             channel.connect(address)
             channel.sendall("\n".join(states).encode())
     except FileNotFoundError:  # `mnem start` listens until the daemon is ready

@@ -23,7 +23,6 @@ from mnemosyned.errors import ConfigInvalid, DaemonBusy
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import OWN_SCOPES, HolderByName, Scope, TokenHolder
 
-TOKEN_CHARS_MAX = 8_192
 LEEWAY_S = 30
 """How far the clocks of provider and daemon may be apart."""
 ALGORITHMS = {"RSA": "RS256", "EC": "ES256"}
@@ -190,7 +189,7 @@ class ProviderTokens:
 
     def holder(self, token: str) -> TokenHolder | None:
         """Return a valid token's owner and scopes, else None. Raises `DaemonBusy` and `StorageFailed`."""
-        claims = self._verify(token) if len(token) <= TOKEN_CHARS_MAX else None
+        claims = self._verify(token) if len(token) <= 8_192 else None
         if claims is None:
             return None
         claim = self._config.owner_claim

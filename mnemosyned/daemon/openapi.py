@@ -284,7 +284,6 @@ def _allow_null(schema: Schema) -> None:
         }
 
 
-SOCKET = "$XDG_RUNTIME_DIR/mnemosyned/mnemosyned.sock"
 EXAMPLES = {"string": "…", "integer": 1, "number": 0.5, "boolean": True}
 
 
@@ -314,7 +313,7 @@ def docs_page(*, serves_owners: bool = False) -> str:
         results=[
             name for name in schemas if name in parts or name not in bodies.values()
         ],
-        socket=SOCKET,
+        socket="$XDG_RUNTIME_DIR/mnemosyned/mnemosyned.sock",
         style=(folder / "docs.css").read_text("utf-8"),
         in_words=IN_WORDS,
     )

@@ -73,15 +73,12 @@ from mnemosyned.version import install_command
 if TYPE_CHECKING:
     from mnemosyned.storage.postgres.owners import PostgresOwners
 
-RENEW_PATH = VERB_PREFIX + Renew.verb_name()
-WINDOW_S = 60.0
 TRIES_OF_ADDRESS, TRIES_OF_ALL = 10, 300
 """Codes that may be refused within a window: of a machine, and of all together."""
 CODE_REFUSED = "this code is none, was used or has expired; ask who runs the server for another invitation"
 NOT_RENEWED = (
     "this token is not valid any more; ask who runs the server for an invitation"
 )
-RENEWED_WAIT_S = 300
 SECRET_HEADERS = (("Cache-Control", "no-store"),)
 
 log = logger()
@@ -106,7 +103,7 @@ class TryLimit:
             now = self._now()
             if now >= self._ends:
                 self._tries.clear()
-                self._ends = now + WINDOW_S
+                self._ends = now + 60.0
             is_over = self._tries[machine] >= TRIES_OF_ADDRESS
             if is_over or self._tries.total() >= TRIES_OF_ALL:
                 raise LimitReached(
@@ -147,7 +144,7 @@ class OwnerRoutes:
         self.open = {LOGIN_PATH: Resource(self._log_in, methods=("POST",))}
         """Those without a token, by path."""
         self.for_holders = {
-            RENEW_PATH: Resource(self._renew, methods=("POST",)),
+            VERB_PREFIX + Renew.verb_name(): Resource(self._renew, methods=("POST",)),
             **{
                 VERB_PREFIX + verb.verb_name(): self._administration_resource(verb)
                 for verb in ADMINISTRATION
@@ -185,7 +182,7 @@ class OwnerRoutes:
                 raise LimitReached(
                     "this owner has a hundred valid tokens; wait until those that were renewed "
                     "expire, or have some revoked: mnem owner token revoke",
-                    retry_after_s=RENEWED_WAIT_S,
+                    retry_after_s=300,
                 )
             raise token_refusal(NOT_RENEWED, given=True)
         return _secret_response(enrolment)

@@ -41,7 +41,6 @@ COMMAND = (
 )
 SERVICE_VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
 """Of the environment: systemd hears of the first process alone."""
-NO_ANSWER = (0, b"")
 ONCE = ("process_start_time_seconds",)
 """Metrics that are not added up."""
 SLOTS = 4_096
@@ -341,7 +340,7 @@ class FirstProcess:
             asked = self._ask()
             self._changed.wait_for(
                 lambda: all(
-                    self._answers.get(number, NO_ANSWER)[0] >= asked
+                    self._answers.get(number, (0, b""))[0] >= asked
                     for number in self._answered
                 ),
                 ANSWER_S,

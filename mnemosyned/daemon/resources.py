@@ -43,7 +43,6 @@ POLL_S = 0.5
 """How soon a client that left, or a stop of the daemon, is noticed."""
 STREAM_S = 3_000.0
 """Time limit of one stream, below the server's; the client connects again."""
-ID_MAX = 2**63
 DROPPED = "events were lost, as they were not read in time; connect again"
 LAST = (EventKind.DROPPED, EventKind.STOPPING)
 """Kinds of events that end a stream."""
@@ -74,7 +73,7 @@ def _last_seen_id(request: HttpRequest) -> int | None:
     last = asked or request.headers.get("last-event-id", "")
     if not last:
         return None
-    if not (last.isascii() and last.isdigit()) or int(last[:20]) >= ID_MAX:
+    if not (last.isascii() and last.isdigit()) or int(last[:20]) >= 2**63:
         raise errors.InvalidRequest(
             f"after: {last[:40]!r} is not an event's id", field="after"
         )
@@ -170,9 +169,6 @@ class ScopedCaller(Caller):
             require_scope(Scope.READ, self._scopes, action, group=self._group)
 
 
-JSON_LINES = "application/jsonl"
-
-
 def exchange_resources(
     service: MemoryService,
     *,
@@ -185,7 +181,7 @@ def exchange_resources(
     def export(request: HttpRequest) -> Response:
         """Return a response that streams the export with the options in the request's query."""
         stream = service.export(parse_text(Export, _query_fields(request)))
-        return Response(HTTPStatus.OK, content_type=JSON_LINES, stream=stream)
+        return Response(HTTPStatus.OK, content_type="application/jsonl", stream=stream)
 
     def restore(request: HttpRequest) -> Response:
         """Import the lines of an export in the request's body; respond with the counts as JSON."""
@@ -235,9 +231,6 @@ def hook_resources(
         return Response(HTTPStatus.OK, _encode(answer), headers=headers)
 
     return {HOOKS_PATH: Resource(handle_hook, methods=("POST",))}
-
-
-MCP_PATH = "/mcp"
 
 
 def mcp_resource(
@@ -399,7 +392,7 @@ def memory_resources(
         **verb_resources(caller),
         **exchange_resources(service, scopes=scopes, group=group),
         EVENTS_PATH: Resource(events),
-        MCP_PATH: mcp_resource(caller, service.store.agents, scopes=scopes),
+        "/mcp": mcp_resource(caller, service.store.agents, scopes=scopes),
         **(
             hook_resources(memory.hooks, scopes, groups, group=group)
             if memory.hooks

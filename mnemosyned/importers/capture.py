@@ -28,19 +28,12 @@ AGAIN_S = 30.0
 """Seconds until a session is read again after the database was lost."""
 CALL_BYTES = 256 * 1024
 """Bytes of a transcript read within a call."""
-BACKGROUND_BYTES = 1 << 20
-"""Bytes of a transcript read at a time by the background thread."""
 CALL_WAIT_S = 0.02
 """Longest wait of a call for another capture."""
 LOOK_AGAIN_S = 2.0
 """Tools write the last lines of a turn a moment after its hook."""
-REST_S = 0.02
-"""Pause of the background thread between two readings."""
-IDLE_S = 3_600.0
 WAITING_MAX = 1_000
 """Sessions in the queue of the background thread."""
-CATCH_UP = 50
-"""Sessions, the last seen, whose transcripts are checked when another starts."""
 
 log = logger()
 
@@ -236,7 +229,7 @@ class Capture:
 
     def queue_grown_sessions(self, session: AgentSession) -> None:
         """Queue other recent sessions than the given one whose transcripts have changed in size."""
-        for other in self._agents.recent(CATCH_UP, with_transcript=True):
+        for other in self._agents.recent(50, with_transcript=True):
             if _has_grown(other) and other.session != session.session:
                 self._due.put(other.session)
 
@@ -290,9 +283,9 @@ class Capture:
                 warm_up()
             except Exception:
                 log.exception("warm_up_failed")
-            if session := self._due.take(IDLE_S):
+            if session := self._due.take(3_600.0):
                 self._read_due_session(session)
-                self._due.rest(REST_S)
+                self._due.rest(0.02)
 
     def _read_due_session(self, name: str) -> None:
         """Store and count a part of a session's transcript; queue the session again for the rest or a retry."""
@@ -301,7 +294,7 @@ class Capture:
             if session is None or not session.transcript:
                 return
             with self._capturing:
-                stored, complete = self._capture_share(session, BACKGROUND_BYTES)
+                stored, complete = self._capture_share(session, 1 << 20)
             if stored:
                 self._agents.count(
                     AgentCall(

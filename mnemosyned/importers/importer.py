@@ -31,7 +31,6 @@ FILES_MAX = 1_000_000
 STANDARD_INPUT = Path("-")
 START = ""
 """The position before the first item."""
-ID_CHARS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,7 @@ class ImportFormat(ABC):
 def stable_id(*parts: str, prefix: str = IMPORTED_PREFIX) -> str:
     """Return `prefix` and a hash of the parts: a format's name, and a record's id or words."""
     text = "\0".join(parts).encode("utf-8", "replace")
-    return prefix + hashlib.sha256(text).hexdigest()[:ID_CHARS]
+    return prefix + hashlib.sha256(text).hexdigest()[:32]
 
 
 def file_identity(status: os.stat_result) -> str:

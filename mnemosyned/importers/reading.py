@@ -134,7 +134,6 @@ def open_documents(
 LINE_BYTES_MAX = 16 << 20
 """A longer line is skipped, and reported as too long."""
 CHUNK_BYTES = 1 << 18
-BEGINNING_BYTES = 8_192
 _WIDE = {
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
@@ -201,7 +200,7 @@ def head_as_utf8(head: bytes) -> bytes:
 
 def is_binary(head: bytes) -> bool:
     """Return True if a file's first bytes contain a NUL and are not marked as UTF-16."""
-    beginning = head[:BEGINNING_BYTES]
+    beginning = head[:8_192]
     return b"\0" in beginning and not beginning.startswith(tuple(_WIDE))
 
 
@@ -231,7 +230,6 @@ def lines_of(stream: BinaryIO, *, offset: int = 0) -> Iterator[TextLine]:
 
 
 JSON_CHUNK_BYTES = 1 << 18
-KEYS_MAX = 1_000
 VALUE_CHARS_MAX = 64 << 20
 """The longest single value."""
 _NEAR_END = 1_024
@@ -403,7 +401,7 @@ def outline_document(head: bytes) -> JsonOutline | None:
         return JsonOutline(is_list, frozenset()) if is_list else None
     reader = JsonReader(io.BytesIO(inner))
     with suppress(SourceRefused):  # the head ends within it
-        for _ in zip(reader.elements(), range(KEYS_MAX), strict=False):
+        for _ in zip(reader.elements(), range(1_000), strict=False):
             pass
     return JsonOutline(is_list, frozenset(reader.keys)) if reader.keys else None
 

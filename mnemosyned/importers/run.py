@@ -248,7 +248,6 @@ _MEMORY_PLACE = re.compile(r"memories\[\d+\]\.?")
 
 # --------------------------------------------------------------------- journal
 
-HEAD_HASHED_BYTES = 4_096
 KEPT_S = 90 * 86_400
 """Age at which the journal of an import that was never finished is deleted."""
 
@@ -360,7 +359,7 @@ def delete_journals() -> None:
 def _identify_file(source: ImportSource) -> tuple[str, int]:
     """Return "device:inode:hash of the head" of a source, and its size. Raises `OSError`."""
     status = source.path.stat()
-    head = hashlib.sha256(source.head[:HEAD_HASHED_BYTES]).hexdigest()[:16]
+    head = hashlib.sha256(source.head[:4_096]).hexdigest()[:16]
     size = 0 if source.is_folder else status.st_size
     return f"{file_identity(status)}:{head}", size
 

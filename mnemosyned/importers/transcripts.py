@@ -225,7 +225,6 @@ _CLIENT_FOLDERS = {
 
 
 _FIELD = re.compile(r'"(sessionId|projectHash)"\s*:\s*"([^"\\]{1,300})"')
-_FIELDS_BYTES = 2_048
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +250,7 @@ def client_of_path(path: str) -> str:
 def identify_transcript(path: str, head: bytes) -> TranscriptIdentity | None:
     """Return tool, conversation and directory of a transcript by path and first bytes, or None."""
     if head[:1] == b"{" and path.endswith(".json"):  # one JSON object
-        fields = dict(_FIELD.findall(head[:_FIELDS_BYTES].decode("utf-8", "replace")))
+        fields = dict(_FIELD.findall(head[:2_048].decode("utf-8", "replace")))
         if "sessionId" not in fields or b'"messages"' not in head:
             return None
         client = client_of_path(path) or "gemini"
@@ -382,7 +381,6 @@ def _closing_tag(tag: str) -> re.Pattern[str]:
 BYTES_MAX = 1 << 20
 """Bytes read at a time."""
 DOCUMENT_BYTES_MAX = 16 << 20
-HEAD_BYTES_MAX = 256 * 1024
 NO_TRANSCRIPT = "the path is not that of a transcript"
 
 _FOLDERS, _NAME = _compile(_TABLES["folders"]), _compile(_TABLES["name"])
@@ -503,7 +501,7 @@ def _read_lines(
     A last line without a line break waits unless `finished`; a subagent's messages are left out.
     """
     stream.seek(0)
-    first = decode_object(stream.readline(HEAD_BYTES_MAX)) or {}
+    first = decode_object(stream.readline(256 * 1024)) or {}
     conversation, by_subagent = head_of(first)
     if by_subagent:
         return TranscriptReading(position=size, conversation=conversation)

@@ -18,7 +18,6 @@ from mnemosyned.errors import ForeignOrigin, Unauthorized
 from mnemosyned.http_messages import HttpRequest
 
 LOOPBACK = "127.0.0.1"
-HTTP_PORT = 80
 KEY_S = 60.0
 """How long a one-time key can be used."""
 SESSIONS_MAX = 8
@@ -44,7 +43,7 @@ class WebAccess:
     def __init__(self, port: int, *, now: Callable[[], float] = time.monotonic) -> None:
         """Begin without a key and sessions; `now` is a monotonic clock in seconds."""
         # Browsers leave out the port where it is that of HTTP.
-        endings = ["", ":80"] if port == HTTP_PORT else [f":{port}"]
+        endings = ["", ":80"] if port == 80 else [f":{port}"]
         hosts = [f"{name}{end}" for end in endings for name in (LOOPBACK, "localhost")]
         self.port = port
         self.hosts = frozenset(hosts)

@@ -164,7 +164,6 @@ def link(path: str, **fields: object) -> str:
 
 HTML = "text/html; charset=utf-8"
 FORM = "application/x-www-form-urlencoded"
-FIELDS_MAX = 100
 FRAGMENT, LIVE = "x-fragment", "live"
 """Header with which the pages' script asks for the main part alone, and its value for a refresh."""
 EVENTS, EVENT_STREAM = "/events", "text/event-stream"
@@ -346,7 +345,7 @@ def _first_values(encoded: str) -> dict[str, str]:
     """Return the first value of each field in a query or form. Raises `MalformedRequest`."""
     try:
         fields = parse_qs(
-            encoded, keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX
+            encoded, keep_blank_values=True, errors="strict", max_num_fields=100
         )
     except ValueError as error:
         raise errors.MalformedRequest(f"the fields cannot be read: {error}") from error

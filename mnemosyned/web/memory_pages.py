@@ -124,7 +124,6 @@ NAMES_MAX, FEW_NAMES = 60, 20
 ROWS, FURTHER = "50", "150"
 """Memories of a page, and those after them whose days are drawn on the first."""
 BARS_MAX = 360
-LEDGER_ROWS = "200"
 KINDS = {"name": "query", "project": "project", "source": "source"}
 """Filter of lists by the kind of a subject."""
 
@@ -242,7 +241,7 @@ def show_subject(visit: Visit) -> Response:
         values["injections"] = [
             injection
             for injection in visit.ask(
-                conversation.Injections, asked, limit=LEDGER_ROWS
+                conversation.Injections, asked, limit="200"
             ).injections
             if asked
             or is_named(
@@ -252,9 +251,7 @@ def show_subject(visit: Visit) -> Response:
     return visit.show("subject.html", **values)
 
 
-RECENT_MAX = 12
 HITS, HITS_MAX = "20", 100
-PREVIEWED_MAX = 100
 TRACED_MAX = 20_000
 """Characters of a source in which the words of a sentence are looked for."""
 RECENT_WEEKS = 12
@@ -266,7 +263,7 @@ SELECTING = ("id", "session", "source", "person", "query", "tag", "since", "unti
 
 def show_now(visit: Visit) -> Response:
     """Show the overview page: tiers, sleep, working memory, hooks, and the last thirty days."""
-    recent = visit.call(ListMemories(tier=Tier.WORKING, limit=RECENT_MAX)).memories
+    recent = visit.call(ListMemories(tier=Tier.WORKING, limit=12)).memories
     return visit.show(
         "now.html", stats=visit.call(Status()), recent=recent, days=count_days(visit)
     )
@@ -455,9 +452,7 @@ def show_forget(visit: Visit) -> Response:
     """Show what forgetting the selected memories would delete; without a selection, the form to select."""
     chosen = visit.pick(SELECTING)
     preview = visit.ask(Forget, chosen, dry_run="true") if chosen else None
-    return visit.show(
-        "forget.html", chosen=chosen, preview=preview, previewed_max=PREVIEWED_MAX
-    )
+    return visit.show("forget.html", chosen=chosen, preview=preview, previewed_max=100)
 
 
 def forget(visit: Visit) -> Response:

@@ -138,8 +138,6 @@ def serve_pages(
 
 
 STDIN, LINE_BYTES = 0, 4096
-PORT_MAX = 65_535
-MINUTES_MAX = 24 * 60
 BEAT_S = 2.0
 CHECK_S = 20.0
 """Interval of the question whether the daemon is still there."""
@@ -155,13 +153,13 @@ DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 @click.option("--no-browser", is_flag=True, help="Print the address; open no browser.")
 @click.option(
     "--port",
-    type=click.IntRange(0, PORT_MAX),
+    type=click.IntRange(0, 65_535),
     default=0,
     help="The port on 127.0.0.1; default: a free one.",
 )
 @click.option(
     "--minutes",
-    type=click.IntRange(1, MINUTES_MAX),
+    type=click.IntRange(1, 24 * 60),
     default=30,
     show_default=True,
     help="End after so many minutes in which nobody opened a page.",

@@ -13,7 +13,6 @@ from mnemosyned.importers import transcripts
 from mnemosyned.text.rule_files import read_tables
 
 NAME_CHARS_MAX = 120
-CONVERSATION_CHARS_MAX = 300
 PATH_CHARS_MAX = 4_096
 
 Json = dict[str, Any]
@@ -41,7 +40,6 @@ EVENTS = {
 }
 """Kinds of events by the tools' names for them, in lower case, letters alone."""
 CLIENTS = frozenset(_TABLES["clients"])
-UNKNOWN_CLIENT = "agent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +133,7 @@ def client_of(
     if client := transcripts.client_of_path(transcript):
         return client
     marks = _find_marked_clients("late_marks", payload, environment)
-    return next(marks, UNKNOWN_CLIENT)
+    return next(marks, "agent")
 
 
 def _find_marked_clients(
@@ -169,7 +167,7 @@ def _find_conversation_id(
         environment, ("CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID")
     )
     in_path = transcript.rpartition("/")[2].partition(".")[0]
-    return named[:CONVERSATION_CHARS_MAX] or in_path
+    return named[:300] or in_path
 
 
 def _find_directory(client: str, payload: Payload, environment: Environment) -> str:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-WARN_EVERY_S = 3_600
 DOWN_NOTES = (
     "mnemosyned does not answer; what is said now waits until it runs again: mnem start",
     "mnemosyned does not answer and its spool or the disk is full; start it: mnem start",
@@ -58,7 +57,7 @@ def put_aside(
     is_start = (
         letters == "sessionstart" and fields.get("source") not in tables["continued"]
     )
-    is_time = is_start or spool.age_s(place, spool.WARNED) >= WARN_EVERY_S
+    is_time = is_start or spool.age_s(place, spool.WARNED) >= 3_600
     if not (is_start or (is_time and spool.touch(place, spool.WARNED))):
         return b'{"continue": true}' if name == "beforeSubmitPrompt" else b"{}"
     lost = os.path.join(place, spool.LOST)

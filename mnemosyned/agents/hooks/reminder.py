@@ -47,7 +47,6 @@ from mnemosyned.verbs.times import local_zone
 REMINDER_CHARS_MAX = 1_500
 REMINDER_LINE_CHARS_MAX = 300
 QUERY_CHARS_MAX = 600
-HITS_MAX = 20
 PROJECT_SESSIONS_MAX = 100
 MEMORIES_READ_MAX, NOTES_READ_MAX, OLDER_READ_MAX = 250, 60, 60
 """Memories of the project and notes of no session, the newest, whose statements are compared with the prompt,
@@ -355,7 +354,7 @@ class Reminder:
 
         def recall_hits(sessions: list[str] | None) -> list[Hit]:
             """Return the relevant hits of the query in these sessions, or in all for None."""
-            recall = Recall(query, limit=HITS_MAX, session=sessions, explain=True)
+            recall = Recall(query, limit=20, session=sessions, explain=True)
             found = self._service.call(recall, groups={} if sessions else groups)
             return relevance.select_relevant_hits(found.hits)
 

@@ -44,7 +44,6 @@ from mnemosyned.verbs.upkeep import EventKind
 SEEN_EVERY = timedelta(minutes=1)
 """Precision of the time at which a session was last seen."""
 LOCKS = 16
-MEMORY_CHARS_MAX = 200
 REPEATED_WITHIN = timedelta(hours=1)
 REPEATED_CHECKED_MAX = 3
 REPEATED_KEYWORDS_MIN = 3
@@ -56,7 +55,6 @@ SAMPLE = "What did Ann decide about the cart service yesterday?"
 """A prompt that takes every step of a recall."""
 SAMPLE_RULES = "I prefer short answers. We no longer use Flask. Always write tests for the cart service."
 """A prompt that is searched for instructions, preferences and what it ends."""
-NO_CONVERSATION = "the call names no conversation"
 CAPTURING = frozenset({HookEvent.STOP, HookEvent.COMPACT, HookEvent.END})
 
 log = logger()
@@ -166,7 +164,7 @@ class HookService:
         outcome = HookOutcome()
         try:
             if call.event is not HookEvent.OTHER and not call.session:
-                outcome.failure = NO_CONVERSATION
+                outcome.failure = "the call names no conversation"
             elif call.event is not HookEvent.OTHER:
                 session = self._update_session(call)
                 self._capture_call(call, session, envelope, part, outcome)
@@ -177,9 +175,7 @@ class HookService:
                     )
                     is_start = call.event is HookEvent.START
                     if is_start and outcome.context and envelope.memory:
-                        words = filter(
-                            str.isprintable, envelope.memory[:MEMORY_CHARS_MAX]
-                        )
+                        words = filter(str.isprintable, envelope.memory[:200])
                         outcome.context += f"\nThis memory is {''.join(words)}."
         except Exception as error:
             outcome.failure = type(error).__name__

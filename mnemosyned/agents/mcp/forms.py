@@ -112,10 +112,7 @@ RESULT_BYTES_MAX = 7_500
 OVERHEAD_BYTES = 900
 """Bytes of a result besides its lines: ids, dates, notes."""
 LINE_CHARS_MAX = 240
-WHY_CHARS_MAX = 120
 MATCHING_CHARS_MAX = 160
-MATCHING_MAX = 2
-"""Originals shown below the hit of a summary."""
 PART_BYTES_MAX = 2_400
 """Bytes of an original among others; it is cut at this, and `get` shows the rest."""
 
@@ -188,7 +185,7 @@ def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> Json:
     replaced it.
     """
     is_summary = bool(hit.summary_of)
-    matching = hit.lines[:MATCHING_MAX] if is_summary else []
+    matching = hit.lines[:2] if is_summary else []
     said = make_quotation(
         hit.id, hit.created_at, hit.snippet or hit.content, hit.role, zone=zone
     )
@@ -214,7 +211,7 @@ def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> Json:
             ended=[one_line(each.note, MATCHING_CHARS_MAX) for each in chain(*ended)],
             this_project=this_project,
             owner=hit.owner,
-            why=one_line(hit.why, WHY_CHARS_MAX),
+            why=one_line(hit.why, 120),
         ),
     }
 

@@ -22,9 +22,6 @@ CLIENT_HEADER = "mnemosyne-client"
 """The name from `initialize`, which `mnem mcp` repeats with each later message."""
 SESSION_HEADER = "mcp-session-id"
 UNKNOWN_CLIENT = "mcp"
-CLAUDE_CODE = "claude-code"
-CLIENT_CHARS_MAX = 40
-CONVERSATION_CHARS_MAX = 120
 
 _KNOWN_CLIENTS = {
     **{
@@ -91,7 +88,7 @@ def identify(
     names no session gets one for each day.
     """
     client = client_of(client_name or origin["client"])
-    own = "claude_" if client == CLAUDE_CODE else ""
+    own = "claude_" if client == "claude-code" else ""
     directory = origin.get(f"{own}directory") or origin.get("directory", "")
     conversation = (
         (own and origin.get(f"{own}session"))
@@ -101,7 +98,7 @@ def identify(
     )
     return ClientIdentity(
         client=client,
-        conversation=_NOT_VISIBLE.sub("-", conversation)[:CONVERSATION_CHARS_MAX],
+        conversation=_NOT_VISIBLE.sub("-", conversation)[:120],
         project=sessions.project_of(directory, origin.get("project", "")),
         directory=directory,
     )
@@ -109,7 +106,7 @@ def identify(
 
 def client_of(name: str) -> str:
     """Return the short name of a known client, such as "vscode", or else `name` in lower case with hyphens."""
-    words = _NOT_NAME.sub("-", name.lower()).strip("-")[:CLIENT_CHARS_MAX].strip("-")
+    words = _NOT_NAME.sub("-", name.lower()).strip("-")[:40].strip("-")
     for beginning, client in _KNOWN_CLIENTS.items():
         if words == beginning or words.startswith(beginning + "-"):
             return client

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 ACCEPTED, UNAUTHORIZED, NOT_FOUND = 202, 401, 404
-CONNECT_S = 10.0
 ATTEMPTS = 4
 """Attempts to send a message that the daemon hung up on before it had read it."""
 RESTART_S = 10.0
@@ -157,7 +156,7 @@ class PumpedDaemon:
         deadline = time.monotonic() + RESTART_S * self._was_met
         while True:  # ends at the deadline
             try:
-                connection = address.connect(CONNECT_S)
+                connection = address.connect(10.0)
             except ForeignDaemon as error:
                 raise DaemonLost(error.message) from error
             except OSError as error:

@@ -64,9 +64,6 @@ JSON_TYPE = "application/json"
 RESOURCE_BYTES_MAX = 60_000
 """A resource is asked for by a person, and may be longer than a tool's result."""
 DAYS_LISTED = 7
-INJECTIONS_LISTED = 20
-DAY_HITS_MAX = 25
-URI_CHARS_MAX = 500
 
 
 def list_resources(context: tools.ToolContext) -> list[Json]:
@@ -95,7 +92,7 @@ def make_resource_uri(kind: str, name: str) -> str:
 
 def read_resource(context: tools.ToolContext, uri: object) -> Json:
     """Return the resource at a URI as JSON in the protocol's form. Raises `ProtocolError`."""
-    if not isinstance(uri, str) or len(uri) > URI_CHARS_MAX:
+    if not isinstance(uri, str) or len(uri) > 500:
         raise ProtocolError(INVALID_PARAMS, "uri must be an address from the list")
     kind, _, name = uri.removeprefix(SCHEME).partition("/")
     reader = _READERS.get(kind) if uri.startswith(SCHEME) else None
@@ -127,7 +124,7 @@ def _recall_day(context: tools.ToolContext, name: str) -> Json:
         context,
         RecallTool(
             question,
-            limit=DAY_HITS_MAX,
+            limit=25,
             since=day.isoformat(),
             until=day.isoformat(),
         ),
@@ -140,16 +137,13 @@ _READERS: dict[str, Callable[[tools.ToolContext, str], Json]] = {
     "day": _recall_day,
     "status": lambda context, _: tools.status(context, StatusTool()),
     "injections": lambda context, _: msgspec.to_builtins(
-        context.caller.call(Injections(limit=INJECTIONS_LISTED))
+        context.caller.call(Injections(limit=20))
     ),
 }
 _LISTED = frozenset({"status", "injections"})
 """Resources without a name of their own."""
 
 # -------------------------------------------------------------------- prompts
-
-
-ABOUT_CHARS_MAX = 1_000
 
 
 PROMPTS: Json = tools.TEXTS["prompts"]["by_name"]
@@ -190,7 +184,7 @@ def fill_prompt(context: tools.ToolContext, name: object, arguments: object) -> 
         raise ProtocolError(
             INVALID_PARAMS, "arguments must be an object whose values are text"
         )
-    about = neutralize_line(given)[:ABOUT_CHARS_MAX]
+    about = neutralize_line(given)[:1_000]
     if prompt["is_required"] and not about:
         raise ProtocolError(INVALID_PARAMS, f"about is missing: {prompt['about']}")
     question = prompt["question"].format(about=about).strip()
@@ -210,14 +204,12 @@ INSTRUCTIONS: str = tools.TEXTS["instructions"]
 BATCH_MAX = 50
 HOUR_MS = 3_600_000
 
-MethodHandler = Callable[[tools.ToolContext, McpRequest], Json]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolMethod:
     """A method of the protocol."""
 
-    run: MethodHandler
+    run: Callable[[tools.ToolContext, McpRequest], Json]
     eras: frozenset[Era] = frozenset(Era)
     ttl_ms: int | None = None
     """Time for which a client may keep the result; None if not at all."""
@@ -318,7 +310,6 @@ def _list_in_one_page(
 
 
 _LEGACY = frozenset({Era.LEGACY})
-_MODERN = frozenset({Era.MODERN})
 
 METHODS: Mapping[str, ProtocolMethod] = {
     "initialize": ProtocolMethod(run=_initialize, eras=_LEGACY),
@@ -329,7 +320,7 @@ METHODS: Mapping[str, ProtocolMethod] = {
             "capabilities": CAPABILITIES,
             "instructions": INSTRUCTIONS,
         },
-        eras=_MODERN,
+        eras=frozenset({Era.MODERN}),
         ttl_ms=HOUR_MS,
     ),
     "tools/list": _list_in_one_page("tools", lambda _: tools.LISTED),
@@ -363,11 +354,7 @@ METHODS: Mapping[str, ProtocolMethod] = {
 
 # ----------------------------------------------------------------- over HTTP
 
-MCP_ROUTE_PATH = "/mcp"
-EVENT_STREAM = "text/event-stream"
 VERSION_HEADER = "mcp-protocol-version"
-METHOD_HEADER = "mcp-method"
-NAME_HEADER = "mcp-name"
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The field that the header with a name repeats."""
 WANTS_HEADER = "mnemosyne-wants"
@@ -375,7 +362,6 @@ WANTS_HEADER = "mnemosyne-wants"
 PROGRESS_S = 1.0
 """Seconds between notifications of progress."""
 
-_ENCODED = ("=?base64?", "?=")
 _STATUS_OF_FAULT = {
     PARSE_ERROR: HTTPStatus.BAD_REQUEST,
     INVALID_REQUEST: HTTPStatus.BAD_REQUEST,
@@ -431,7 +417,7 @@ def mcp_route(
             )
             return Response(
                 HTTPStatus.OK,
-                content_type=EVENT_STREAM,
+                content_type="text/event-stream",
                 headers=(("Cache-Control", "no-cache"), ("X-Accel-Buffering", "no")),
                 stream=events,
             )
@@ -484,10 +470,10 @@ def _check_headers(request: McpRequest, headers: Mapping[str, str]) -> None:
     name_field = NAMED_BY.get(request.method)
     expected: dict[str, object] = {
         VERSION_HEADER: request.version,
-        METHOD_HEADER: request.method,
+        "mcp-method": request.method,
     }
     if name_field:
-        expected[NAME_HEADER] = request.params.get(name_field)
+        expected["mcp-name"] = request.params.get(name_field)
     for header, value in expected.items():
         given = _decode_header(headers.get(header))
         if given is None and not required:
@@ -501,7 +487,7 @@ def _check_headers(request: McpRequest, headers: Mapping[str, str]) -> None:
 
 def _decode_header(value: str | None) -> str | None:
     """Return a header's value, decoded if it has the form `=?base64?…?=`; empty if that is invalid."""
-    beginning, end = _ENCODED
+    beginning, end = ("=?base64?", "?=")
     if not value or not (value.startswith(beginning) and value.endswith(end)):
         return value
     try:
@@ -601,7 +587,7 @@ def answer_alone(
     """
     route = mcp_route(UnreachableDaemon(reason), AgentSessions(None))
     lowered = {name.lower(): value for name, value in headers.items()}
-    response = route(HttpRequest("POST", MCP_ROUTE_PATH, "", line, lowered))
+    response = route(HttpRequest("POST", "/mcp", "", line, lowered))
     body = response.body
     if response.stream is not None:
         *_, body = EventBlocks().feed(b"".join(response.stream))

@@ -30,12 +30,8 @@ from mnemosyned.verbs.upkeep import Status
 PROJECT_SESSIONS_MAX = 500
 """Sessions of a project that recall searches first."""
 RECALL_MAX = 100
-NEAREST_MAX = 3
-"""Memories shown that are only nearest to a query."""
 PROJECT_SHARE = 3
 """Hits of this project for each of another, so that it does not hide the rest."""
-PREVIEW_MAX = 12
-LINES_BYTES_MAX = forms.RESULT_BYTES_MAX - forms.OVERHEAD_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +43,7 @@ class ToolContext:
     sessions: AgentSessions
     now: datetime
     """With the zone of this machine."""
-    bytes_max: int = LINES_BYTES_MAX
+    bytes_max: int = forms.RESULT_BYTES_MAX - forms.OVERHEAD_BYTES
     """Limit of a result's lines or words."""
 
     def moment(self, tool: Request[Any], field: str) -> datetime | None:
@@ -115,7 +111,7 @@ def recall(context: ToolContext, tool: forms.RecallTool) -> Json:
         return forms.fitting_parts(lines, context.bytes_max) if lines else []
 
     shown = fit(hits[tool.offset : wanted])
-    nearest = [] if hits else fit(answer.nearest[:NEAREST_MAX])
+    nearest = [] if hits else fit(answer.nearest[:3])
     end = tool.offset + len(shown)
     note = answer.note
     if not (note or shown):
@@ -291,7 +287,7 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
         forms.make_quotation(
             line.id, line.created_at, line.snippet, line.role, zone=zone
         )
-        for line in forgotten.lines[:PREVIEW_MAX]
+        for line in forgotten.lines[:12]
     ]
     further = forgotten.further + len(forgotten.lines) - len(lines)
     return receipt | {

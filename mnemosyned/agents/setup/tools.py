@@ -55,7 +55,6 @@ _TO_WRITE = (PartState.MISSING, PartState.STALE)
 _KINDS = {EntryPart: "entry", HookPart: "hook", HeadingPart: "heading"}
 _CLASSES = {kind: part for part, kind in _KINDS.items()}
 _WHOLE_FILE = WrittenPart(kind="file", path=[], kept=0)
-CONTEXT_LINES = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +87,7 @@ class FileChange:
             (self.after or b"").decode(errors="replace").splitlines(),
             name if self.before is not None else "/dev/null",
             name if self.after is not None else "/dev/null",
-            n=CONTEXT_LINES,
+            n=1,
             lineterm="",
         )
         return "\n".join(changes)
@@ -342,9 +341,7 @@ def _find_our_parts(
     ]
 
 
-USER_SCOPE = "user"
 PROGRAM_TIME_LIMIT_S = 60
-LISTING_TIME_LIMIT_S = 30
 _CHANGED_MEANWHILE = "it was changed meanwhile; run this again"
 _LACKING = {PartState.MISSING: "missing", PartState.STALE: "outdated"}
 
@@ -510,7 +507,7 @@ class ToolPlan:
 
 def scope_name(project: Path | None) -> str:
     """Return the name of a scope in the journal: "user" for None, else "project" and the path."""
-    return USER_SCOPE if project is None else f"project {project}"
+    return "user" if project is None else f"project {project}"
 
 
 def plan_tool(target: SetupTarget, site: SetupSite, journal: SetupJournal) -> ToolPlan:
@@ -554,7 +551,7 @@ def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
         return ""
     asked = f"{program.name} {' '.join(target.listing)}"
     command: list[str | Path] = [program, *target.listing]
-    done = _run_program(command, site.machine.home, limit_s=LISTING_TIME_LIMIT_S)
+    done = _run_program(command, site.machine.home, limit_s=30)
     if done is None:
         return f"`{asked}` did not answer"
     if NAME in done[1]:

@@ -21,7 +21,6 @@ from mnemosyned.paths import path_fault
 from mnemosyned.verbs.retention import BackedUp, Backup
 from mnemosyned.verbs.upkeep import Status
 
-PRIVATE = 0o600
 PARTIAL = ".partial"
 
 
@@ -45,7 +44,7 @@ def open_whole_file(path: Path) -> Iterator[BinaryIO]:
     partial = target.with_name(target.name + PARTIAL)
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        descriptor = os.open(partial, flags, PRIVATE)
+        descriptor = os.open(partial, flags, 0o600)
     except OSError as error:
         raise InvalidRequest(
             f"{path} cannot be written: {error.strerror}", field="file"
@@ -76,7 +75,6 @@ def open_whole_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-PARTS_MAX = 1_000
 SQLITE = b"SQLite format 3\0"
 UNSEEN = "there is no folder"
 CLOSED = "is closed to the process"
@@ -127,7 +125,7 @@ def _back_up_with_bar(client: Connection, request: Backup) -> BackedUp:
                 sizes = [Path(f"{named}.partial").stat().st_size]
             else:
                 parts = Path(named or folder).glob("memory-*.db.partial")
-                sizes = [part.stat().st_size for part in islice(parts, PARTS_MAX)]
+                sizes = [part.stat().st_size for part in islice(parts, 1_000)]
             return min(max(sizes, default=0), total - 1), total  # checking comes last
         return None
 

@@ -25,7 +25,6 @@ from mnemosyned.verbs.memories import EditMemory, Get
 WORDS = "say the new words: --text 'We deploy on Mondays.'"
 RULE = "---"
 """The line between the fields and the text."""
-CHANGES = ("text", *EDITABLE)
 FIELDS = {"time": "created_at"} | {
     name: name for name in EDITABLE if name != "created_at"
 }
@@ -43,7 +42,7 @@ def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN40
     """
     if given.get("text") == "-":
         given["text"] = read_standard_input(WORDS)
-    changes = any(given.get(name) not in (None, ()) for name in CHANGES)
+    changes = any(given.get(name) not in (None, ()) for name in ("text", *EDITABLE))
     ids: Sequence[str] = given.get("id") or ()
     if not changes and len(ids) == 2 and " " in ids[1]:  # words in quotes
         return _send(**{**given, "id": ids[:1], "text": ids[1]})

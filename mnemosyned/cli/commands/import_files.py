@@ -29,7 +29,6 @@ from mnemosyned.importers.run import (
 from mnemosyned.text.display import escape_line
 from mnemosyned.verbs.upkeep import Status
 
-SESSIONS_SHOWN = 10
 _NAME_COLUMNS = max(len(entry.name) for entry in FORMATS) + 2
 _FORMATS = "\n".join(
     f"  {entry.name:<{_NAME_COLUMNS}}{entry.summary}" for entry in FORMATS
@@ -286,7 +285,7 @@ def _named_counts(counts: Counter[str]) -> str:
     """Return the largest counts with their names: `user 120, assistant 80, 3 more`."""
     shown = [
         f"{escape_line(name or 'none')} {count:,}"
-        for name, count in counts.most_common(SESSIONS_SHOWN)
+        for name, count in counts.most_common(10)
     ]
     hidden = len(counts) - len(shown)
     return ", ".join([*shown, f"{hidden:,} more"] if hidden > 0 else shown)

@@ -23,8 +23,6 @@ from mnemosyned.importers.projects import project_of
 from mnemosyned.verbs.owners import Login
 from mnemosyned.verbs.upkeep import Status
 
-CODE_CHARS_MAX = 1_000
-
 
 def check_access(remote: RemoteDaemon) -> None:
     """Ask a remote daemon for its state; raise its error. A token without the scope to read passes."""
@@ -35,9 +33,7 @@ def check_access(remote: RemoteDaemon) -> None:
 def _read_code(url: str) -> str:
     """Return the typed or piped one-time code. Raises `InvalidRequest` for an empty code."""
     is_typed = sys.stdin.isatty()
-    code = (
-        getpass(f"Code for {url}: ") if is_typed else sys.stdin.readline(CODE_CHARS_MAX)
-    )
+    code = getpass(f"Code for {url}: ") if is_typed else sys.stdin.readline(1_000)
     if not code.strip():
         raise InvalidRequest(
             f"a login needs a one-time code from whoever runs {url} (mnem owner invite): type it "

@@ -104,14 +104,13 @@ def briefing(
 
 PAGE = 500
 """Records of one call, where more are asked for."""
-RECORDS_SHOWN = 50
 RECORDS_SHOWN_MAX = 100_000_000
 
 
 def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  # noqa: ANN401
     """Print what matches, page by page: as many as `limit` says, or with `all_` all; return the exit code."""
     fields = read_fields(given)
-    limit = RECORDS_SHOWN_MAX if all_ else RECORDS_SHOWN
+    limit = RECORDS_SHOWN_MAX if all_ else 50
     typed = fields.pop("limit", None)
     if typed is not None and not all_:
         if not typed.isdecimal() or not 1 <= int(typed[:12]) <= RECORDS_SHOWN_MAX:
@@ -170,8 +169,6 @@ Unit = Literal["day", "week", "month"]
 
 MEMORIES_OF_A_DAY = 8
 """Memories shown of a day within a week or a month, where it has no summary."""
-MEMORIES_OF_A_PERIOD = 1_000
-SUMMARIES_MAX = 100
 ONE_DAY = timedelta(days=1)
 LINES_OF_A_PART = 3
 """Lines shown of a summary below the period's own."""
@@ -238,7 +235,7 @@ class PeriodReader:
         first = in_zone(period.since, now.tzinfo).date()
         last = in_zone(period.until, now.tzinfo).date() - ONE_DAY
         if unit == "day":
-            parts = [self._read_memories(first, MEMORIES_OF_A_PERIOD)]
+            parts = [self._read_memories(first, 1_000)]
         else:
             parts = self._read_parts(first, min(last, max(now.date(), first)), unit)
         return PeriodView(
@@ -280,7 +277,7 @@ class PeriodReader:
             since=datetime.combine(first, time(), UTC),
             until=datetime.combine(last + 7 * ONE_DAY, time(), UTC),
             order=ListOrder.OLDEST,
-            limit=SUMMARIES_MAX,
+            limit=100,
             reveal=self._fixed.reveal,
         )
         page = call_daemon(self._client, request)

@@ -229,8 +229,6 @@ def event_text(event: Event) -> str:
             return ""
 
 
-LAST = 10
-LAST_MAX = 1_000
 RETRY_S = 1.0
 TIME_CHARS = len("10:00:00  ")
 """The time before the words of an event."""
@@ -243,8 +241,8 @@ TIME_CHARS = len("10:00:00  ")
 @click.option(
     "-n",
     "--limit",
-    type=click.IntRange(0, LAST_MAX),
-    default=LAST,
+    type=click.IntRange(0, 1_000),
+    default=10,
     show_default=True,
     metavar="NUMBER",
     help="Memories to begin with.",

@@ -43,7 +43,6 @@ from mnemosyned.socket_path import saved_connection
 from mnemosyned.verbs.upkeep import Status
 
 INDENT = "  "
-DIFF_LINES_MAX = 60
 
 
 def plan_text(plan: ToolPlan, *, whole: bool) -> str:
@@ -73,7 +72,7 @@ def plan_text(plan: ToolPlan, *, whole: bool) -> str:
 def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
     """Return a file's planned change as a colored diff, cut to a screenful unless `whole`."""
     lines = change.diff(name).splitlines()
-    limit = len(lines) if whole else DIFF_LINES_MAX
+    limit = len(lines) if whole else 60
     shown = []
     for line in lines[:limit]:
         text = terminal.cut_line(

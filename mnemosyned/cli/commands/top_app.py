@@ -31,7 +31,6 @@ from mnemosyned.text.display import escape_invisible, escape_line
 from mnemosyned.verbs.memories import Expand, Get, Got, Recall, Recalled
 from mnemosyned.verbs.upkeep import Event, Sleep
 
-RESULTS = 50
 _STYLED = re.compile("\x1b\\[(\\d+)m(.*?)\x1b\\[0m")
 STYLES = {"1": "bold", "2": "dim"} | {
     "31": "ansi_red",
@@ -121,7 +120,7 @@ class SearchScreen(OverlayScreen):
     def _search(self, question: str) -> None:
         """Search for memories in a thread, and show the hits or the error on the screen."""
         try:
-            recalled = self._connection.call(Recall(question, limit=RESULTS))
+            recalled = self._connection.call(Recall(question, limit=50))
         except MnemosynedError as error:
             self.app.call_from_thread(self._show_note_line, error.message)
         else:
@@ -181,8 +180,6 @@ class RecordScreen(OverlayScreen):
         self.app.call_from_thread(shown.update, Content(escape_invisible(text)))
 
 
-PAUSE_MINUTES = 60
-EVERY_S = 1.0
 RETRY_S = 2.0
 """Seconds until events are asked for again after the stream ended or was refused."""
 EVENTS_EVERY_S = 0.2
@@ -273,7 +270,7 @@ class Top(App[None]):
             except MnemosynedError as error:
                 self._feed.seen.clear()
                 self.post_message(StateRead(None, error.message))
-            self._has_ended.wait(EVERY_S)
+            self._has_ended.wait(1.0)
         self._state_connection.close()  # the last look may have ended after the view
 
     def on_state_read(self, message: StateRead) -> None:
@@ -375,7 +372,7 @@ class Top(App[None]):
 
     def action_pause(self) -> None:
         """Pause automatic sleep for an hour, or resume it if paused; show a notification."""
-        minutes = 0 if self._paused else PAUSE_MINUTES
+        minutes = 0 if self._paused else 60
         self._run_sleep(Sleep(pause_minutes=minutes))
 
     @work(thread=True, group="calls")

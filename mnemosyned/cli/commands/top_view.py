@@ -168,9 +168,6 @@ def percentile(buckets: Mapping[float, int], share: float) -> float | None:
     return lower
 
 
-LOG_ROWS = 300
-MEMORIES_SHOWN = 100
-"""Newest memories that are shown."""
 RUNNING_LOG_S = 2.0
 """Seconds between two looks at the log while a cycle runs."""
 
@@ -213,12 +210,12 @@ class Feed:
         watched_s = self._watched_s(stats)
         looks = int(watched_s // RUNNING_LOG_S)
         if self._has_changed("cycles", (stats.pid, stats.sleep.last_cycle, looks)):
-            self._cycles = self._connection.call(Log(limit=LOG_ROWS)).rows
+            self._cycles = self._connection.call(Log(limit=300)).rows
         totals = {
             tier: (total.count, total.characters) for tier, total in stats.tiers.items()
         }
         if self._has_changed("latest", (stats.pid, totals)):
-            newest = ListMemories(limit=MEMORIES_SHOWN)
+            newest = ListMemories(limit=100)
             self._latest = self._connection.call(newest).memories
         return Snapshot(stats, self._cycles, self._latest, watched_s)
 

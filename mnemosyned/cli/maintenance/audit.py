@@ -35,7 +35,6 @@ from mnemosyned.service.audit import (
 from mnemosyned.service.intake import split_into_chunks
 
 LISTED_MAX, DAYS_MAX = 100_000, 36_600
-FAULTS_SHOWN = 20
 CHANGES = {
     "forgotten": ("memory", True),
     "remove_learning": ("memory", True),
@@ -122,7 +121,7 @@ def verify(files: tuple[Path, ...], against: Path | None) -> int:
     unstopped = count_of(len(checked.open), "chain")
     count = f"{count_of(checked.lines, 'line')} in {chains}: {state}"
     text = [f"{count}; {unstopped} without a stop: running, or killed"]
-    text += faults[:FAULTS_SHOWN]
+    text += faults[:20]
     if unreadable:
         text.append(f"{count_of(unreadable, 'line')} of files cut off by a crash")
     say_result(done, "\n".join(text))

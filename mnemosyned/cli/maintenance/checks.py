@@ -128,8 +128,7 @@ class Installation:
         return backup_folder(self.database, self.config.backup_folder)
 
 
-CONNECT_S, ANSWER_S = 1.0, 10.0
-BEHIND = timedelta(minutes=10)
+ANSWER_S = 10.0
 SQLITE_MIN = (3, 37, 0)
 """The first version with STRICT tables."""
 START = "mnem start"
@@ -312,7 +311,7 @@ def check_clock(installation: Installation) -> Iterator[Finding]:
         ):
             row = connection.execute("SELECT moment FROM clock_seen").fetchone()
             seen = datetime.fromisoformat(row[0]) if row else None
-    if seen and seen - datetime.now(UTC) > BEHIND:
+    if seen and seen - datetime.now(UTC) > timedelta(minutes=10):
         text = f"the clock is behind: a daemon saw {seen:%Y-%m-%d %H:%M} UTC already"
         yield warning("clock", text, "timedatectl")
 
@@ -320,7 +319,7 @@ def check_clock(installation: Installation) -> Iterator[Finding]:
 def _is_socket_alive(path: Path) -> bool:
     """Return False if no process accepts connections on a socket; a busy one does."""
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
-        probe.settimeout(CONNECT_S)
+        probe.settimeout(1.0)
         try:
             probe.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
@@ -514,7 +513,6 @@ def _damage_finding(text: str, installation: Installation) -> Finding:
 FREE_MIN_BYTES = 50_000_000
 FREE_WARNING = 2.0
 """Free space in sizes of the database: a purge and a backup each write a copy."""
-FILES_MAX = 10_000
 SPOOL_OLD_S = 600.0
 """Age of waiting calls that is no longer due to a restart of the daemon."""
 BY_HAND = timedelta(days=7)
@@ -634,7 +632,7 @@ def check_spool(_: Installation) -> Iterator[Finding]:
     """Yield findings on calls of agents' hooks that wait on disk for a daemon."""
     for folder in map(Path, spool.folders()):
         try:
-            files = list(islice(folder.iterdir(), FILES_MAX))
+            files = list(islice(folder.iterdir(), 10_000))
         except OSError:
             continue
         if odd := [

@@ -127,10 +127,6 @@ def masked_value(key: str, value: object) -> object:
     return without_password(str(value)) if is_url else value
 
 
-RESTART_MARK = "restart"
-VALUE_CHARS = 40
-
-
 def _complete_key(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
     """Return the keys of settings that begin with the typed text (a click callback)."""
     return [key for key in KEYS if key.startswith(typed)]
@@ -160,9 +156,9 @@ def config(context: click.Context, *, changed: bool) -> None:
         rows = [
             (
                 each.key,
-                cut_text(setting_text(each.value), VALUE_CHARS),
+                cut_text(setting_text(each.value), 40),
                 each.origin.removeprefix(folder),
-                RESTART_MARK if each.restart else "",
+                "restart" if each.restart else "",
             )
             for each in settings
         ]

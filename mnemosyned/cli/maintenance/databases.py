@@ -422,10 +422,6 @@ def _move_lines(done: MoveReport, target: DatabaseLocation) -> Iterator[str]:
     yield f"not moved: {LEFT_OUT}"
 
 
-SHARDS = 128
-SHARDS_MAX = 4_096
-
-
 @click.group()
 def db() -> None:
     """Bring a database server up to date, purge its files, or spread it over a cluster.
@@ -489,8 +485,8 @@ def purge() -> int:
 @db.command()
 @click.option(
     "--shards",
-    type=click.IntRange(1, SHARDS_MAX),
-    default=SHARDS,
+    type=click.IntRange(1, 4_096),
+    default=128,
     show_default=True,
     help="Parts of each table, which the nodes share: a few for each node there will ever be.",
 )

@@ -46,7 +46,6 @@ from mnemosyned.verbs import owners as verbs
 from mnemosyned.verbs.exchange import FOOTER, KINDS, Export, Footer, parse_line_kind
 from mnemosyned.verbs.request import R, Request, decoder_of, validate
 
-HOURS_MAX = 24 * 366
 _SCOPES = click.option(
     "--scopes",
     default=",".join(OWN_SCOPES),
@@ -393,7 +392,7 @@ def list_tokens(owner: str) -> None:
 @click.argument("token")
 @click.option(
     "--keep-hours",
-    type=click.FloatRange(0, HOURS_MAX),
+    type=click.FloatRange(0, 24 * 366),
     default=0,
     show_default=True,
     help="Hours for which the old token remains valid.",

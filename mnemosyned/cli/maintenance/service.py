@@ -46,9 +46,6 @@ POLL_S = 0.1
 SUCCESSOR_S = 10.0
 """Longest wait for the daemon of another restart, which stopped the one that was starting."""
 ANSWER_S = 10.0
-LINES_SHOWN = 5
-"""Lines of the log shown after a failed start."""
-OPTIONS_KEPT = ("--config", "--database", "--socket")
 
 
 def log_path() -> Path:
@@ -96,7 +93,7 @@ def daemon_options(pid: int) -> dict[str, str]:
         words = map(os.fsdecode, Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"))
         for word in words:
             name, given, value = word.partition("=")
-            if name in OPTIONS_KEPT:
+            if name in ("--config", "--database", "--socket"):
                 value = value if given else next(words, "")
                 options[name] = loading.make_paths_absolute(
                     name.removeprefix("--"), value, folder
@@ -183,7 +180,7 @@ def start_detached(
     lines = [*logged.splitlines(), *output.splitlines()]
     plain = [line for line in lines if not line.startswith("{")] or lines
     raise errors.DaemonUnreachable(
-        f"the daemon did not start; it said: {' '.join(plain[-LINES_SHOWN:]) or 'nothing'}"
+        f"the daemon did not start; it said: {' '.join(plain[-5:]) or 'nothing'}"
     )
 
 
@@ -245,9 +242,6 @@ def _wait_until_ready(inbox: socket.socket, process: subprocess.Popen[bytes]) ->
     return False
 
 
-_LEVELS_LEFT_OUT = {"info", "debug"}
-
-
 def readable_line(line: str) -> str:
     """Return a JSON line of the log in words, as `time event name=value`; others unchanged."""
     try:
@@ -264,7 +258,7 @@ def readable_line(line: str) -> str:
         return f"{timestamp} {sentence}"
     head = [
         timestamp,
-        "" if level in _LEVELS_LEFT_OUT else f"{level}:",
+        "" if level in {"info", "debug"} else f"{level}:",
         str(entry.pop("event")).replace("_", " "),
     ]
     parts = [" ".join(filter(None, head))]
@@ -298,7 +292,6 @@ def _event_sentence(entry: dict[str, Any]) -> str:
 UNIT = "mnemosyned.service"
 ASK_TIMEOUT_S = 10.0
 """Longest wait for an answer about the unit."""
-CHANGE_TIMEOUT_S = 120.0
 _PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "MainPID", "Result")
 
 
@@ -587,7 +580,7 @@ def _start_unit() -> int:
 
     Raises `DaemonUnreachable` if the unit does not run then.
     """
-    answer = systemctl("start", UNIT, timeout_s=CHANGE_TIMEOUT_S)
+    answer = systemctl("start", UNIT, timeout_s=120.0)
     unit = present_unit()
     if answer is None or answer.returncode != 0 or unit is None or not unit.is_running:
         reason = " ".join((answer.stderr if answer else "").split())

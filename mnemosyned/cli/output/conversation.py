@@ -162,9 +162,6 @@ CELLS[conversation.EndedLine] = (
 )
 
 
-PROMPT_CHARS = 100
-
-
 def injection_lines(injection: Injection) -> Iterator[str]:
     """Yield an injection as lines: its head, the prompt, and each line with its reason."""
     where = (injection.client, injection.session, injection.project)
@@ -173,7 +170,7 @@ def injection_lines(injection: Injection) -> Iterator[str]:
         head += f"  {injection.outcome.replace('_', ' ')}"
     yield click.style(f"{head}  {injection.id}", dim=True)
     if injection.prompt:
-        yield f"prompt: {cut_text(injection.prompt, PROMPT_CHARS)}"
+        yield f"prompt: {cut_text(injection.prompt, 100)}"
     if injection.characters:
         yield f"about {count_of(injection.tokens, 'token')}"
     for line in injection.lines:

@@ -97,10 +97,8 @@ def room_after(head: str) -> int:
     return max(width() - cell_count(head), TEXT_CELLS_MIN)
 
 
-NO_SOURCE = "(none)"
 TIMES_COLUMNS_MIN = 100
 """Columns from which a table has the first time next to the last."""
-PROJECT_COLUMNS_MIN = 80
 INDENT = " " * 6
 
 
@@ -136,7 +134,7 @@ def _sessions_table(result: listing.SessionList) -> str:
         [
             *(total.session, ", ".join(total.sources), f"{total.count:,}"),
             *_first_and_last_cells(total.first, total.last),
-            "" if width() < PROJECT_COLUMNS_MIN else total.project,
+            "" if width() < 80 else total.project,
         ]
         for total in result.sessions
     ]
@@ -147,7 +145,7 @@ def _sources_table(result: listing.SourceList) -> str:
     """Return a table of sources: numbers of memories and sessions, and first and last times."""
     rows = [
         [
-            *(total.source or NO_SOURCE, f"{total.count:,}", f"{total.sessions:,}"),
+            *(total.source or "(none)", f"{total.count:,}", f"{total.sessions:,}"),
             *_first_and_last_cells(total.first, total.last),
         ]
         for total in result.sources

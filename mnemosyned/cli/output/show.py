@@ -111,7 +111,7 @@ def renderer_of(kind: type) -> Renderer:
         if kind in RENDERERS:
             break
         import_module(f"{__package__}.{name}")
-    return RENDERERS.get(kind, _DEFAULT)
+    return RENDERERS.get(kind, Renderer(_fields_text))
 
 
 def _fields_text(result: object) -> str:
@@ -122,9 +122,6 @@ def _fields_text(result: object) -> str:
     return terminal.key_lines(
         (name.replace("_", " "), str(value)) for name, value in values.items()
     )
-
-
-_DEFAULT = Renderer(_fields_text)
 
 
 def render(result: object, *, first: int = 1) -> str:

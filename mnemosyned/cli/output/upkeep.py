@@ -33,7 +33,6 @@ from mnemosyned.verbs.listing import LEVELS
 from mnemosyned.verbs.upkeep import Logged, Stats, Undone, WatchedFolder, Watching
 
 GROUPS_SHOWN_MAX = 12
-LOG_LIMIT_MAX = 1_000
 ALL_SESSIONS = "(all)"
 """The session cell of a day, week or month."""
 WHOLE_SHARE = 0.995
@@ -64,7 +63,7 @@ def _cycle_text(report: CycleReport) -> str:
     head = _plan_summary(report) if report.dry_run else _cycle_summary(report)
     lines = [head, _groups_table(report)]
     if not report.dry_run:
-        limit = min(len(report.groups), LOG_LIMIT_MAX)
+        limit = min(len(report.groups), 1_000)
         lines.append(f"every group: mnem log --cycle {report.cycle} --limit {limit}")
     if report.evicted:
         lines.append(f"to undo this: mnem undo {report.cycle}")

@@ -209,9 +209,7 @@ class Listener:
 
 LOGIN_PATH = "/v1/login"
 """Where the code of an invitation is exchanged for a token."""
-TOKEN_BYTES = 32
 TOKEN_CHARS_MIN = 32
-TOKEN_CHARS_MAX = 1_000
 
 
 @contextmanager
@@ -295,7 +293,7 @@ def read_token(file: Path) -> str:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         with os.fdopen(descriptor, encoding="ascii") as opened:
             mode = os.fstat(descriptor)
-            token = opened.read(TOKEN_CHARS_MAX).strip()
+            token = opened.read(1_000).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigInvalid(
             f"the token in {file} cannot be read: {error}", field="listen"
@@ -322,7 +320,7 @@ def _make_token(file: Path) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     fresh.unlink(missing_ok=True)
     with os.fdopen(os.open(fresh, flags, 0o600), "w", encoding="ascii") as opened:
-        opened.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+        opened.write(secrets.token_urlsafe(32) + "\n")
     try:
         os.link(fresh, file)
     except FileExistsError:  # another daemon was first

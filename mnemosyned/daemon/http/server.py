@@ -44,7 +44,6 @@ from mnemosyned.memory.engine_ports import LOCAL_NAME
 HEALTH_PATHS = ("/health", "/v1/health")
 """Answered by the loop itself: whether the socket still answers, however busy the threads are."""
 HEALTHY = Response(HTTPStatus.OK, b"{}")
-ACCEPTED_AT_ONCE = 64
 PAUSE_S = 0.05
 LOGGED_EVERY_S = 60.0
 DRAIN_S = 5.0
@@ -252,7 +251,7 @@ class EventLoop:
 
     def _accept_clients(self, listener: listening.Listener) -> None:
         """Accept waiting clients, but close those of other users; pause if no connection can make room."""
-        for accepted in range(ACCEPTED_AT_ONCE):
+        for accepted in range(64):
             if len(self._connections) >= self._connections_max:
                 if accepted:  # whether one more waits is not known; epoll tells
                     return

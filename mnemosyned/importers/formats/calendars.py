@@ -16,7 +16,6 @@ from mnemosyned.verbs.memories import Remember
 from mnemosyned.version import install_command
 
 COMPONENT_CHARS_MAX = 4 << 20
-EXTRA = "personal"
 
 
 @dataclass(slots=True)
@@ -74,7 +73,7 @@ class BlockFormat(importer.ImportFormat):
         try:
             library = import_module(self.library)
         except ImportError as error:
-            command = install_command(EXTRA)
+            command = install_command("personal")
             reason = f"it needs {self.library}; install it with: {command}"
             raise importer.SourceRefused(reason) from error
         start = reading.RecordPosition.parse(position)
@@ -109,7 +108,6 @@ class BlockFormat(importer.ImportFormat):
 
 
 ZONE = "VTIMEZONE"
-ATTENDEES_MAX = 20
 WRITTEN = ("CREATED", "LAST-MODIFIED", "DTSTAMP")
 CalendarEntry = Mapping[str, object]
 """Properties by name, in the library's form; a list for a repeated property."""
@@ -150,9 +148,7 @@ def _make_entry_memory(entry: CalendarEntry, session: str) -> Remember:
     attendees = entry.get("ATTENDEE") or []
     people = [
         str((hasattr(person, "params") and person.params.get("CN")) or person)
-        for person in (
-            attendees[:ATTENDEES_MAX] if isinstance(attendees, list) else [attendees]
-        )
+        for person in (attendees[:20] if isinstance(attendees, list) else [attendees])
     ]
     names = ", ".join(person.removeprefix("mailto:") for person in people)
     lines += [
@@ -207,7 +203,6 @@ def _read_property_text(entry: CalendarEntry, name: str) -> str:
     return "" if value is None else str(value).strip()
 
 
-VALUES_MAX = 20
 _LINES = (
     ("org", "Company"),
     ("title", "Position"),
@@ -270,7 +265,7 @@ def _make_contact_memory(card: CardFields) -> Remember:
 
 def _read_field_values(card: CardFields, key: str) -> Iterator[str]:
     """Yield the values of the card's fields of this name, each as one line."""
-    for content in card.get(key, [])[:VALUES_MAX]:
+    for content in card.get(key, [])[:20]:
         value = content.value
         parts = value if isinstance(value, list) else str(value).split("\n")
         text = ", ".join(str(part).strip() for part in parts if str(part).strip())

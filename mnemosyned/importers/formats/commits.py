@@ -16,8 +16,6 @@ from mnemosyned.importers import importer, reading
 from mnemosyned.importers.projects import project_of
 from mnemosyned.verbs.memories import Remember
 
-BODY_CHARS_MAX = 100_000
-COMMITS_MAX = 5_000_000
 VAULT_FOLDER = ".obsidian"
 """A vault of notes that is kept in git is read as notes."""
 _SAFE = (
@@ -81,7 +79,7 @@ class GitRepository(importer.ImportFormat):
             "git", "-C", str(source.path.absolute()), *_SAFE, "log", "--reverse", "--topo-order",
             "--no-color", "--no-show-signature", "--no-notes", "--no-mailmap", "--encoding=UTF-8",
             "--no-patch", "--no-decorate", "--no-abbrev-commit", "--no-expand-tabs",
-            "--format=medium", "--date=iso-strict", f"--max-count={COMMITS_MAX}", "HEAD", "--",
+            "--format=medium", "--date=iso-strict", "--max-count=5000000", "HEAD", "--",
         ]  # fmt: skip
         try:
             with (
@@ -157,7 +155,7 @@ def _take_saved_line(line: reading.TextLine, commit: _Commit | None) -> _Commit 
 
 def _memory_of_commit(project: str, commit: _Commit) -> Remember:
     """Return the memory of a commit. Raises `RecordRefused` without message or date."""
-    text = "\n".join(commit.lines).strip()[:BODY_CHARS_MAX]
+    text = "\n".join(commit.lines).strip()[:100_000]
     moment = _parse_date(commit.date)
     if not text:
         raise importer.RecordRefused("the commit has no message")

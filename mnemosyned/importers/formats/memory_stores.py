@@ -39,7 +39,6 @@ _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 _UUID = re.compile("-".join(rf"([0-9a-f]{{{length}}})" for length in (8, 4, 4, 4, 12)))
 ITEMS_MAX = 2_000
 """Items of a list that are read into a memory."""
-LOWEST_ROW = -(1 << 63)
 PAGE_ROWS = 1_000
 """Rows read in one query: between queries the other program can write."""
 
@@ -248,7 +247,7 @@ class StoreFormat(ImportFormat):
                 if number < int(begun or 0):
                     continue
                 query = _make_query(database, table, self._others)
-                last, read = int(row or LOWEST_ROW), PAGE_ROWS
+                last, read = int(row or -(1 << 63)), PAGE_ROWS
                 row = ""
                 while read == PAGE_ROWS:
                     read = 0

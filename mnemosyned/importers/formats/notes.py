@@ -20,7 +20,6 @@ from mnemosyned.importers.transcripts import identify_transcript
 from mnemosyned.paths import printable_path
 from mnemosyned.verbs.memories import Remember
 
-FRONT_MATTER_CHARS_MAX = 64 * 1024
 _BLOCK = re.compile(
     r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
 )
@@ -68,7 +67,7 @@ _FrontMatterLoader.add_constructor(
 def split_note(text: str) -> ParsedNote:
     """Split a note into the fields of its front matter and the body, or name the problem."""
     text = text.replace("\r\n", "\n")
-    block = _BLOCK.match(text[:FRONT_MATTER_CHARS_MAX])
+    block = _BLOCK.match(text[: 64 * 1024])
     if block is None:
         return ParsedNote(text)
     try:
@@ -174,8 +173,6 @@ NOTE_SUFFIXES = (".md", ".markdown", ".mdown")
 NOTE_BYTES_MAX = 16 << 20
 TRANSCRIPTS_READ_MAX = 20
 """Transcripts in which a project's directory is looked for."""
-VAULT_FOLDER = ".obsidian"
-PARENTS_MAX = 64
 _DATE_FIELDS = (
     "date", "created", "created_at", "date created", "creation date", "created-at", "datetime",
     "updated", "modified",
@@ -238,8 +235,8 @@ class Notes(importer.ImportFormat):
             *importer.tags_in(note.fields.get("tags")),
             *importer.tags_in(note.fields.get("tag")),
         ]
-        folders = source.path.resolve().parents[:PARENTS_MAX]
-        vaults = (folder for folder in folders if (folder / VAULT_FOLDER).is_dir())
+        folders = source.path.resolve().parents[:64]
+        vaults = (folder for folder in folders if (folder / ".obsidian").is_dir())
         return Remember(
             "",
             session=f"{self.name}:{printable_path(next(vaults, folders[0]).name)}",

@@ -41,8 +41,6 @@ from mnemosyned.importers.transcripts import (
 )
 from mnemosyned.verbs.memories import Remember
 
-SUFFIXES = (".json", ".jsonl")
-
 
 class Transcript(ImportFormat):
     """A conversation with Claude Code, Codex, Gemini CLI or another tool that has hooks."""
@@ -136,7 +134,7 @@ def _find_project_key(directory: str) -> str:
 def _identify_source(source: ImportSource) -> TranscriptIdentity | None:
     """Return the tool and conversation of a transcript file; None for any other source."""
     path = str(source.text_path.absolute())
-    if source.is_folder or not path.endswith(SUFFIXES):
+    if source.is_folder or not path.endswith((".json", ".jsonl")):
         return None
     return identify_transcript(path, source.head)
 

@@ -103,7 +103,6 @@ def _store_part(service: MemoryService, part: Remember, replaced: str | None) ->
 
 
 WATCHED_SUFFIXES = (*NOTE_SUFFIXES, ".jsonl", ".json")
-DEPTH_MAX = 64
 SKIPPED = frozenset({"node_modules", "__pycache__"})
 PROGRAM_FOLDERS = ("/.obsidian", "/.trash", "/.git/")
 """Marks of folders with a program's own files."""
@@ -137,7 +136,7 @@ def files_below(root: str) -> Iterator[tuple[str, os.stat_result]]:
         yield root, status
         return
     for folder, folders, names in os.walk(root):
-        is_deep = folder.count("/") - root.count("/") >= DEPTH_MAX
+        is_deep = folder.count("/") - root.count("/") >= 64
         folders[:] = [
             name
             for name in sorted(folders)

@@ -36,7 +36,6 @@ from mnemosyned.verbs.upkeep import PATHS_MAX, Watch, WatchedFolder, Watching
 CHANGES = frozenset(
     {EVENT_TYPE_CLOSED, EVENT_TYPE_CREATED, EVENT_TYPE_MODIFIED, EVENT_TYPE_MOVED}
 )
-CLOSE_S = 5.0
 FOLDERS_MAX = 20_000
 """Folders below a watched one: each takes a kilobyte here and one in the system."""
 
@@ -84,7 +83,7 @@ class Notifications(FileSystemEventHandler):
             return
         with suppress(RuntimeError):
             observer.stop()
-            observer.join(CLOSE_S)
+            observer.join(5.0)
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         """Call `on_change` with a changed file's path, or `on_loss` if a watched folder was deleted."""
@@ -109,7 +108,6 @@ SLOW_S = 0.05
 again from its beginning."""
 SLOW_PAUSE = 20.0
 """Factor of a slow reading's time for which the file then waits."""
-SLOW_FILES_MAX = 1_000
 RETRY_S = 30.0
 """Pause after a failure of the store."""
 REST_MAX_S = 0.02
@@ -335,7 +333,7 @@ class Watcher:
                 log.info("watched_file_read", stored=stored)
             took_s = time.thread_time() - began
             self._pauses.pop(path, None)
-            has_room = len(self._pauses) < SLOW_FILES_MAX
+            has_room = len(self._pauses) < 1_000
             if took_s > SLOW_S * max(1, stored) and has_room:
                 self._pauses[path] = SLOW_PAUSE * took_s
             self._pause()
