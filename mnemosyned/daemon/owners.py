@@ -490,13 +490,15 @@ class OwnerResources:
         )
         if audit:
             caller = audit.wrap(caller)
-        found = resources.memory_resources(
-            memory,
+        routes = resources.MemoryRoutes(
+            memory.service,
+            memory.hooks,
             caller,
             scopes=scopes,
             groups=member.readable_groups,
             group=holder.group,
         )
+        found = routes.resources()
         found |= {
             EXPORT_PATH: self._make_checked_resource(
                 found[EXPORT_PATH].route,

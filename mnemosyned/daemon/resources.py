@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -21,7 +21,7 @@ from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.memory.consolidation import Progress
 from mnemosyned.memory.engine_ports import LOCAL_OWNER, Scope
 from mnemosyned.service.events import EventBus, Subscription
-from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
+from mnemosyned.service.service import Groups, MemoryService
 from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, Export, Import
 from mnemosyned.verbs.facade import ALIASES, VERBS, Caller
 from mnemosyned.verbs.memories import RememberMany
@@ -29,9 +29,7 @@ from mnemosyned.verbs.request import R, Request, V, parse, parse_text
 from mnemosyned.verbs.upkeep import Event, EventKind, encode_event
 
 if TYPE_CHECKING:
-    from mnemosyned.assembly.owners import OwnerMemory
     from mnemosyned.service.audit import AuditLog
-    from mnemosyned.storage.common.surroundings import AgentStore
 
 EVENTS_PATH = "/v1/events"
 EVENT_STREAM = "text/event-stream"
@@ -169,52 +167,88 @@ class ScopedCaller(Caller):
             require_scope(Scope.READ, self._scopes, action, group=self._group)
 
 
-def exchange_resources(
-    service: MemoryService,
-    *,
-    scopes: Collection[Scope] | None = None,
-    group: str = "",
-) -> dict[str, Resource]:
-    """Return the resources of export and import; without `scopes`, for the Unix socket alone."""
-    local_only = scopes is None
-
-    def export(request: HttpRequest) -> Response:
-        """Return a response that streams the export with the options in the request's query."""
-        stream = service.export(parse_text(Export, _query_fields(request)))
-        return Response(HTTPStatus.OK, content_type="application/jsonl", stream=stream)
-
-    def restore(request: HttpRequest) -> Response:
-        """Import the lines of an export in the request's body; respond with the counts as JSON."""
-        require_scope(Scope.WRITE, scopes, "import", group=group)
-        import_id = parse_text(Import, _query_fields(request)).import_id
-        restored = service.restore_lines(request.body, import_id)
-        return Response(HTTPStatus.OK, msgspec.json.encode(restored))
-
-    return {
-        EXPORT_PATH: Resource(export, local_only=local_only),
-        RESTORE_PATH: Resource(restore, methods=("POST",), local_only=local_only),
-    }
-
-
 HOOKS_PATH = "/hooks"
 WANTED_HEADER = "Mnemosyne-Transcript"
 """The byte from which a hook on another machine is to read its transcript; see `HookOutcome`."""
 _decode = msgspec.json.Decoder(HookEnvelope).decode
-_encode = msgspec.json.Encoder().encode
 
 
-def hook_resources(
-    hooks: HookService,
-    scopes: Collection[Scope] | None,
-    groups: Groups,
-    *,
-    group: str = "",
-) -> dict[str, Resource]:
-    """Return {URL path: resource} for the one path that agents' hooks call, with `hooks` as the handler."""
+@dataclass(frozen=True)
+class MemoryRoutes:
+    """Handlers of the requests for one memory, whose verbs `caller` calls.
 
-    def handle_hook(request: HttpRequest) -> Response:
+    `scopes` are a token's; None allows everything. Hooks are given lines of `groups`, too. `group`
+    is the memory's name, if it is that of a group.
+    """
+
+    service: MemoryService
+    hooks: HookService | None
+    caller: Caller
+    scopes: Collection[Scope] | None = None
+    groups: Groups = field(default_factory=dict)
+    group: str = ""
+
+    def resources(self) -> dict[str, Resource]:
+        """Return the resources by URL path; without `scopes`, some are for the Unix socket alone."""
+        service, cycle = self.service, self.service.sleeper.cycle
+        local_only = self.scopes is None
+        verbs = {name: VERBS[ALIASES.get(name, name)] for name in (*VERBS, *ALIASES)}
+        found = {
+            VERB_PREFIX + name: Resource(
+                partial(self._call, verb),
+                methods=("POST",) if verb.writes else ("GET", "POST"),
+                local_only=verb.local_only,
+            )
+            for name, verb in verbs.items()
+        }
+        found |= {
+            EXPORT_PATH: Resource(self._export, local_only=local_only),
+            RESTORE_PATH: Resource(
+                self._restore, methods=("POST",), local_only=local_only
+            ),
+            EVENTS_PATH: Resource(events_route(service.events, lambda: cycle.progress)),
+            "/mcp": Resource(self._answer_mcp, methods=("POST",)),
+        }
+        if self.hooks:
+            hook = partial(self._handle_hook, self.hooks)
+            found[HOOKS_PATH] = Resource(hook, methods=("POST",))
+        return found
+
+    def _call(self, verb: type[Request[Any]], request: HttpRequest) -> Response:
+        """Call the verb with the HTTP request's fields, and respond with its result as JSON."""
+        result = self.caller.call(parse_call(verb, request))
+        return Response(HTTPStatus.OK, msgspec.json.encode(result))
+
+    def _export(self, request: HttpRequest) -> Response:
+        """Return a response that streams the export with the options in the request's query."""
+        stream = self.service.export(parse_text(Export, _query_fields(request)))
+        return Response(HTTPStatus.OK, content_type="application/jsonl", stream=stream)
+
+    def _restore(self, request: HttpRequest) -> Response:
+        """Import the lines of an export in the request's body; respond with the counts as JSON."""
+        require_scope(Scope.WRITE, self.scopes, "import", group=self.group)
+        import_id = parse_text(Import, _query_fields(request)).import_id
+        restored = self.service.restore_lines(request.body, import_id)
+        return Response(HTTPStatus.OK, msgspec.json.encode(restored))
+
+    def _answer_mcp(self, request: HttpRequest) -> Response:
+        """Answer a request of the Model Context Protocol."""
+        return self._mcp_route(request)
+
+    @cached_property
+    def _mcp_route(self) -> Route:
+        """The handler of that protocol; without the scope `write` it does not save agents' sessions."""
+        # Loaded here: a start does not wait for it, and without agents nobody does.
+        from mnemosyned.agents.mcp.identity import AgentSessions  # noqa: PLC0415
+        from mnemosyned.agents.mcp.server import mcp_route  # noqa: PLC0415 the same
+
+        may_write = self.scopes is None or Scope.WRITE in self.scopes
+        agents = self.service.store.agents
+        return mcp_route(self.caller, AgentSessions(agents, may_write=may_write))
+
+    def _handle_hook(self, hooks: HookService, request: HttpRequest) -> Response:
         """Handle a hook's call and return the answer as JSON. Raises `MalformedJson` and `ScopeMissing`."""
-        require_scope(Scope.WRITE, scopes, "a hook", group=group)
+        require_scope(Scope.WRITE, self.scopes, "a hook", group=self.group)
         try:
             envelope = _decode(request.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -224,38 +258,11 @@ def hook_resources(
         answer, wanted = hooks.handle_call(
             envelope,
             is_remote=not request.local,
-            may_tell=scopes is None or Scope.READ in scopes,
-            groups=groups,
+            may_tell=self.scopes is None or Scope.READ in self.scopes,
+            groups=self.groups,
         )
         headers = () if wanted is None else ((WANTED_HEADER, wanted),)
-        return Response(HTTPStatus.OK, _encode(answer), headers=headers)
-
-    return {HOOKS_PATH: Resource(handle_hook, methods=("POST",))}
-
-
-def mcp_resource(
-    caller: Caller, agents: AgentStore, *, scopes: Collection[Scope] | None = None
-) -> Resource:
-    """Return the resource of the Model Context Protocol, whose tools call verbs by `caller`.
-
-    `scopes` are a token's; None allows everything. Without the scope `write`, agents' sessions are not saved.
-    """
-
-    @cache
-    def make_route() -> Route:
-        """Create the MCP handler at its first use, and return it."""
-        # Loaded here: a start does not wait for it, and without agents nobody does.
-        from mnemosyned.agents.mcp.identity import AgentSessions  # noqa: PLC0415
-        from mnemosyned.agents.mcp.server import mcp_route  # noqa: PLC0415 the same
-
-        may_write = scopes is None or Scope.WRITE in scopes
-        return mcp_route(caller, AgentSessions(agents, may_write=may_write))
-
-    def route(request: HttpRequest) -> Response:
-        """Answer an MCP request."""
-        return make_route()(request)
-
-    return Resource(route, methods=("POST",))
+        return Response(HTTPStatus.OK, msgspec.json.encode(answer), headers=headers)
 
 
 LOGGED_PATHS = {
@@ -307,26 +314,6 @@ def audit_resources(
     }
 
 
-def verb_resources(caller: Caller) -> dict[str, Resource]:
-    """Return a handler for each verb and alias, such as `/v1/remember`, by URL path."""
-    return {
-        VERB_PREFIX + name: _verb_resource(caller, VERBS[ALIASES.get(name, name)])
-        for name in (*VERBS, *ALIASES)
-    }
-
-
-def _verb_resource(caller: Caller, verb: type[Request[Any]]) -> Resource:
-    """Return the handler of one verb, by POST and, unless it writes, by GET."""
-
-    def route(request: HttpRequest) -> Response:
-        """Call the verb with the HTTP request's fields, and respond with its result as JSON."""
-        result = caller.call(parse_call(verb, request))
-        return Response(HTTPStatus.OK, msgspec.json.encode(result))
-
-    methods = ("POST",) if verb.writes else ("GET", "POST")
-    return Resource(route, methods=methods, local_only=verb.local_only)
-
-
 def parse_call(verb: type[V], request: HttpRequest) -> V:
     """Return the request for a verb, read from a JSON body (POST) or the query (GET).
 
@@ -366,39 +353,11 @@ def resources(
     if audit := memory.shared.audit:
         caller = audit.wrap(caller, owner=LOCAL_OWNER)
     found = {
-        **memory_resources(memory, caller),
+        **MemoryRoutes(memory.service, memory.hooks, caller).resources(),
         **documentation_resources(),
         METRICS_PATH: Resource(metrics_route(collectors)),
     }
     return audit_resources(found, audit, owner=LOCAL_OWNER) if audit else found
-
-
-def memory_resources(
-    memory: OpenMemory | OwnerMemory,
-    caller: Caller,
-    *,
-    scopes: Collection[Scope] | None = None,
-    groups: Groups = NO_GROUPS,
-    group: str = "",
-) -> dict[str, Resource]:
-    """Return the handlers for a memory, whose verbs `caller` calls, by URL path.
-
-    `scopes` are a token's; None allows everything. Hooks are given lines of `groups`, too. `group`
-    is the memory's name, if it is that of a group.
-    """
-    service, cycle = memory.service, memory.service.sleeper.cycle
-    events = events_route(service.events, lambda: cycle.progress)
-    return {
-        **verb_resources(caller),
-        **exchange_resources(service, scopes=scopes, group=group),
-        EVENTS_PATH: Resource(events),
-        "/mcp": mcp_resource(caller, service.store.agents, scopes=scopes),
-        **(
-            hook_resources(memory.hooks, scopes, groups, group=group)
-            if memory.hooks
-            else {}
-        ),
-    }
 
 
 def documentation_resources(*, serves_owners: bool = False) -> dict[str, Resource]:

@@ -19,7 +19,7 @@ from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon.http.server import make_handler
 from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.daemon.owners import KEPT_S, OwnerResources, TokenCache
-from mnemosyned.daemon.resources import HEARTBEAT, HOOKS_PATH, memory_resources
+from mnemosyned.daemon.resources import HEARTBEAT, HOOKS_PATH, MemoryRoutes
 from mnemosyned.errors import StorageFailed
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.memory.engine_ports import Scope, TokenHolder
@@ -160,7 +160,7 @@ def fill(service: Service) -> dict[str, str]:
 
 def test_the_handlers_of_a_dropped_memory_do_not_keep_it(service: Service) -> None:
     memory = OwnerMemory(1, service.memory.service)
-    table = memory_resources(memory, memory.service)
+    table = MemoryRoutes(memory.service, memory.hooks, memory.service).resources()
     kept = weakref.ref(memory)
 
     del memory
