@@ -73,18 +73,16 @@ async def remember_all(caller: AsyncCaller, memories: Sequence[Remember]) -> Non
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def make_storable(text: str) -> str:
-    """Return a text with NUL and halves of surrogate pairs, as of a cut emoji, replaced by U+FFFD."""
-    return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
 PART_CHARS = 1 << 18
 """Characters of a part of a long text: in UTF-8 at most the usual limit of a memory, 1 MiB."""
 
 
 def split_storable(text: str) -> list[str]:
-    """Return a text as storable parts, of which each fits in a memory; blank parts are left out."""
-    whole = make_storable(text)
+    """Return a text as storable parts, of which each fits in a memory; blank parts are left out.
+
+    NUL and halves of surrogate pairs, as of a cut emoji, become U+FFFD.
+    """
+    whole = _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
     begins = range(0, len(whole), PART_CHARS)
     parts = [whole[begin : begin + PART_CHARS] for begin in begins]
     return [part for part in parts if part.strip()]

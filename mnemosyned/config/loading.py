@@ -231,7 +231,20 @@ def _read_file(path: Path, values: _Values) -> None:
     # Loaded here: without a file the start need not wait for it.
     import yaml  # noqa: PLC0415
 
-    root = _parse_yaml(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigInvalid(f"{path}: cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "not YAML"
+        raise ConfigInvalid(f"{path}{line}: {problem}") from error
+    except RecursionError as error:
+        raise ConfigInvalid(
+            f"{path}: it is nested too deeply; no setting is"
+        ) from error
     if root is None:
         return
     seen: set[str] = set()
@@ -247,27 +260,6 @@ def _read_file(path: Path, values: _Values) -> None:
             problem = getattr(error, "problem", None) or error
             raise ConfigInvalid(f"{where}: {key}: {problem}", field=key) from error
         values.set(key, checked_value(key, value, where=where, strict=True), where)
-
-
-def _parse_yaml(path: Path) -> Node | None:
-    """Return the root node of a YAML file, or None if it is empty. Raises `ConfigInvalid`."""
-    # Loaded here: without a file the start need not wait for it.
-    import yaml  # noqa: PLC0415
-
-    try:
-        text = path.read_text(encoding="utf-8")
-        return yaml.compose(text, Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigInvalid(f"{path}: cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "not YAML"
-        raise ConfigInvalid(f"{path}{line}: {problem}") from error
-    except RecursionError as error:
-        raise ConfigInvalid(
-            f"{path}: it is nested too deeply; no setting is"
-        ) from error
 
 
 def _setting_nodes(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, Node]]:

@@ -417,7 +417,7 @@ class OwnerResources:
             if holder is None:
                 self._audit.note("request", outcome=errors.NotFound.code)
         if holder is None:
-            raise protocol.unknown_owner(protocol.named_owner(request.headers) or "")
+            raise protocol.unknown_owner(request.headers.get(protocol.OWNER_KEY) or "")
         if request.path in self._common:  # about no memory
             return self._common
         memory = self._memory_of(holder.owner)
@@ -462,7 +462,7 @@ class OwnerResources:
         """Return the holder for the memory that a request is about. Raises `RequestRefused`, `NotFound`."""
         chosen = _choose_memory(self._find_sender(request), request)
         if chosen is None:
-            raise protocol.unknown_owner(protocol.named_owner(request.headers) or "")
+            raise protocol.unknown_owner(request.headers.get(protocol.OWNER_KEY) or "")
         return chosen
 
     def _find_sender(self, request: HttpRequest) -> TokenHolder:
@@ -625,7 +625,7 @@ def resources_of_owners(owners: OwnerMemories, memory: OpenMemory) -> OwnerResou
 
 def _choose_memory(sender: TokenHolder, request: HttpRequest) -> TokenHolder | None:
     """Return the holder for the memory named in the header, or the sender's own; None if not allowed."""
-    name = protocol.named_owner(request.headers)
+    name = request.headers.get(protocol.OWNER_KEY)
     return sender if name is None else sender.in_memory_of(name)
 
 

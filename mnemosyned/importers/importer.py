@@ -87,17 +87,12 @@ class ImportSource:
     root: Path
     """The typed path: `path`, or a folder above it."""
     pipe: Path | None = None
-    """The typed path of a pipe, of which `path` is a copy."""
+    """The typed path of a pipe, or `-` for standard input, of which `path` is a copy."""
 
     @classmethod
     def of_path(cls, path: Path) -> ImportSource:
         """Return the source for a file or folder that the user named by its path."""
         return cls(path, path)
-
-    @classmethod
-    def of_copy(cls, copy: Path, pipe: Path = STANDARD_INPUT) -> ImportSource:
-        """Return the source for the copy of standard input, or of the pipe at a path."""
-        return cls(copy, pipe, pipe)
 
     @property
     def name(self) -> str:

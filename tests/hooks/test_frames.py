@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from support.agents import claude, codex, context_of
 from support.fakes import NOON, FakeClock
@@ -17,7 +18,7 @@ from support.seeds import seed_of
 
 from mnemosyned.adapters.common import memory_section
 from mnemosyned.agents.hooks.service import HookService
-from mnemosyned.agents.mcp.server import make_resource_uri
+from mnemosyned.agents.mcp.server import SCHEME
 from mnemosyned.conversation.memory_items import MemoryItem, consolidation_prompt
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.memory.values import MemoryRecord
@@ -246,7 +247,7 @@ def test_nothing_stored_opens_or_closes_a_frame(
             check(f"mcp {tool}", json.dumps(result, ensure_ascii=False))
         for method, named in (
             ("prompts/get", {"name": "recall", "arguments": {"about": question}}),
-            ("resources/read", {"uri": make_resource_uri("memory", id)}),
+            ("resources/read", {"uri": f"{SCHEME}memory/{quote(id, safe='')}"}),
         ):
             answer = client.answer(method, **named)
             answer.get("error", {}).pop("data", None)  # the client's own address

@@ -167,7 +167,7 @@ def test_a_pipe_is_read_as_the_file_is_or_is_to_be_saved_to_one(
     copy = tmp_path / "copies" / path.name
     copy.parent.mkdir()
     copyfile(path, copy)
-    piped = ImportSource.of_copy(copy, path)
+    piped = ImportSource(copy, path, pipe=path)
     needs_file = {"transcript", "specstory", "notes", "claude-memory", "shell"}
     if sample.format in needs_file:
         with pytest.raises(InvalidRequest, match="save it to one first"):
@@ -217,7 +217,9 @@ def test_a_pipe_next_to_a_file_is_read_whole(tmp_path: Path) -> None:
     copy = tmp_path / "-"
     copy.write_text("\n".join(lines))
 
-    plan = plan_import([ImportSource.of_copy(copy), ImportSource.of_path(file)], None)
+    typed = Path("-")
+    piped = ImportSource(copy, typed, pipe=typed)
+    plan = plan_import([piped, ImportSource.of_path(file)], None)
     counts = [len(list(part.format.read(part.source, START))) for part in plan.parts]
 
     assert counts == [1, 20_000]

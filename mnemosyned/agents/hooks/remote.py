@@ -45,17 +45,8 @@ AWAY_S = 30.0
 AWAY = ".away"
 LATER = frozenset({401, 403, 404, LIMITED})
 """Refusals that end with a new login or scope, an upgrade or a pause: the call waits."""
-RESOLVER_OPTIONS = "timeout:1 attempts:1"
-"""Of the resolver in the C library, which no signal interrupts."""
 PART_BYTES = 256 * 1024
 """Bytes read of a transcript for a call."""
-WAITING_NOTE = (
-    "{url} {reason}; what is said now waits here and is remembered there later"
-)
-REFUSED_NOTE = (
-    "{url} refuses the token {origin}; what is said now waits here until you {step}"
-)
-FULL_NOTE = "{url} does not take what is said, and the spool for it or the disk is full"
 
 
 def handle_event(payload: bytes) -> str | None:
@@ -157,7 +148,8 @@ class Server:
         # Loaded here: http:// needs none of it.
         from mnemosyned.client.tls import connect, tls_context  # noqa: PLC0415
 
-        os.environ.setdefault("RES_OPTIONS", RESOLVER_OPTIONS)
+        # Of the resolver in the C library, which no signal interrupts.
+        os.environ.setdefault("RES_OPTIONS", "timeout:1 attempts:1")
         try:
             return connect(self.remote, tls_context(self.remote.ca), AFTERWARDS_S)
         except OSError as error:
@@ -202,9 +194,7 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
     # Loaded here: with the server up nothing of it is needed.
     from mnemosyned.agents.hooks import fallback  # noqa: PLC0415
 
-    url, origin = server.remote.url, server.remote.token_origin
-    step = f"log in: mnem login {url}" if server.remote.saved else "replace that token"
-    note = REFUSED_NOTE if server.status == 401 else WAITING_NOTE
+    url = server.remote.url
     late = client.build_envelope(payload, further=further)
     reason = f"is not trusted ({server.fault})" if server.fault else "does not answer"
     if server.status:
@@ -212,9 +202,16 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
             reason = f"stores nothing now ({json.loads(answer)['error']['message']})"
         except (ValueError, LookupError, TypeError):  # of a proxy
             reason = f"answers {server.status}"
-    said = note.format(url=url, reason=reason, origin=origin, step=step)
-    notes = said, FULL_NOTE.format(url=url)
-    client.print_once(fallback.put_aside(server.place, payload, late, notes))
+    until = "and is remembered there later"
+    if server.status == 401:
+        reason = f"refuses the token {server.remote.token_origin}"
+        step = (
+            f"log in: mnem login {url}" if server.remote.saved else "replace that token"
+        )
+        until = f"until you {step}"
+    said = f"{url} {reason}; what is said now waits here {until}"
+    full = f"{url} does not take what is said, and the spool for it or the disk is full"
+    client.print_once(fallback.put_aside(server.place, payload, late, (said, full)))
 
 
 def _send_rest(server: Server, envelope: Fields, path: str) -> None:

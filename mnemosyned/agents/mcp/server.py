@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from http import HTTPStatus
 from typing import Any, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import msgspec
 
@@ -75,7 +75,7 @@ def list_resources(context: tools.ToolContext) -> list[Json]:
         tools.TEXTS["resources"]["injections"],
         *(
             {
-                "uri": make_resource_uri("day", day.isoformat()),
+                "uri": f"{SCHEME}day/{day}",
                 "name": f"day-{day.isoformat()}",
                 "title": f"What happened on {day:%A}, {day.isoformat()}",
                 "mimeType": JSON_TYPE,
@@ -85,18 +85,13 @@ def list_resources(context: tools.ToolContext) -> list[Json]:
     ]
 
 
-def make_resource_uri(kind: str, name: str) -> str:
-    """Return the URI of a resource: a memory or episode by id, a day by date."""
-    return f"{SCHEME}{kind}/{quote(name, safe='')}"
-
-
 def read_resource(context: tools.ToolContext, uri: object) -> Json:
     """Return the resource at a URI as JSON in the protocol's form. Raises `ProtocolError`."""
     if not isinstance(uri, str) or len(uri) > 500:
         raise ProtocolError(INVALID_PARAMS, "uri must be an address from the list")
     kind, _, name = uri.removeprefix(SCHEME).partition("/")
     reader = _READERS.get(kind) if uri.startswith(SCHEME) else None
-    if reader is None or (kind not in _LISTED and not name):
+    if reader is None or (kind not in {"status", "injections"} and not name):
         raise ProtocolError(INVALID_PARAMS, "Resource not found", {"uri": uri})
     wide = replace(context, bytes_max=RESOURCE_BYTES_MAX)
     try:
@@ -140,8 +135,6 @@ _READERS: dict[str, Callable[[tools.ToolContext, str], Json]] = {
         context.caller.call(Injections(limit=20))
     ),
 }
-_LISTED = frozenset({"status", "injections"})
-"""Resources without a name of their own."""
 
 # -------------------------------------------------------------------- prompts
 

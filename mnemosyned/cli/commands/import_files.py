@@ -159,7 +159,7 @@ def _open_source(path: str, folder: Path) -> ImportSource:
     except OSError as error:
         problem = f"the pipe could not be copied to {folder.parent}: {error.strerror}"
         raise OSError(error.errno, problem) from error
-    return ImportSource.of_copy(copy, named)
+    return ImportSource(copy, named, pipe=named)
 
 
 # ------------------------------------------------------------------ progress

@@ -20,9 +20,6 @@ from mnemosyned.paths import default_config_file, require_usable_path
 RELOAD = "the daemon takes it up with `systemctl --user reload mnemosyned`, or SIGHUP"
 
 
-_SHA256 = re.compile("[0-9a-fA-F]{64}")
-
-
 @click.group()
 def model() -> None:
     """Fetch and choose a language model for summaries.
@@ -75,7 +72,7 @@ def pull(name: str, sha256: str | None, *, by_hand: bool) -> None:
     machine without a network.
     """
     shelf = ModelStore()
-    if sha256 is not None and not _SHA256.fullmatch(sha256):
+    if sha256 is not None and not re.fullmatch("[0-9a-fA-F]{64}", sha256):
         raise click.UsageError("--sha256 takes 64 hexadecimal digits")
     request, target = shelf.resolve(name, sha256=sha256)
     if by_hand:

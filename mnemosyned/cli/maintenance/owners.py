@@ -213,8 +213,12 @@ def list_owners(*, measured: bool) -> None:
         )
         for each in listed
     ]
+    headers = (
+        *("owner", "kind", "memories", "summaries", "characters", "bytes", "tokens"),
+        *("invitations", "requests", "last used", "added", "state"),
+    )
     optional = ("added", "summaries", "requests")
-    say_result(listed, table(_HEADERS, rows, optional=optional, without_empty=True))
+    say_result(listed, table(headers, rows, optional=optional, without_empty=True))
 
 
 @owner.command()
@@ -416,12 +420,6 @@ def revoke(owner: str, token: str) -> None:
     say_result(revoked, f"revoked {count_of(revoked.revoked, 'token')} of {owner}")
 
 
-_HEADERS = (
-    *("owner", "kind", "memories", "summaries", "characters", "bytes", "tokens"),
-    *("invitations", "requests", "last used", "added", "state"),
-)
-
-
 def _print_issued_token(issued: IssuedToken) -> None:
     """Print a new token's secret, and its validity on standard error; or both as JSON if chosen."""
     if options.prints_json():
@@ -431,9 +429,6 @@ def _print_issued_token(issued: IssuedToken) -> None:
     until = issued.token.expires_at
     lasts = f"valid until {local_time(until)}" if until else "valid until it is revoked"
     say(f"keep it now, it is not shown again; {lasts}", err=True)
-
-
-ACCOUNT = ".account.jsonl"
 
 
 @owner.command("export")
@@ -450,7 +445,7 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
     log.
     """
     options.refuse_url(click.get_current_context())
-    account = file.with_name(file.name + ACCOUNT)
+    account = file.with_name(file.name + ".account.jsonl")
     for path in (file, account):
         check_target(path, force=force)
     config = load_config(config_file())

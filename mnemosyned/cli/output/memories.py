@@ -102,7 +102,7 @@ def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
     lines = [head, click.style(f"   {hit.id}", dim=True)]
     if hit.superseded_at:
         lines.append(f"   superseded {_superseding_note(hit.superseded_at)}")
-    lines += [_ended_note(ended) for ended in hit.ended]
+    lines += [wrap_paragraph(_ended_text(ended)) for ended in hit.ended]
     texts, hint = _hit_lines(hit, matching)
     lines += [highlight(line, matching) for line in texts]
     lines += [_dim_note(hint)] if hint else []
@@ -154,7 +154,7 @@ def _quote_original(hit: Hit, line: Line, matching: Sequence[str]) -> str:
     who = f"{line.role}: " if line.role else ""
     stamp = "" if len(hit.summary_of) == 1 else f"{local_time(line.created_at)}  "
     stamp += "superseded  " if line.superseded_at else ""
-    notes = [_ended_note(ended) for ended in line.ended]
+    notes = [wrap_paragraph(_ended_text(ended)) for ended in line.ended]
     if "\n" not in content.strip():
         quoted = wrap_paragraph(f"{stamp}{who}“{cut_text(content, LINE_CHARS)}”")
         return "\n".join([*notes, quoted])
@@ -164,11 +164,6 @@ def _quote_original(hit: Hit, line: Line, matching: Sequence[str]) -> str:
         shown.append(ellipsis())
     head = [wrap_paragraph(f"{stamp}{who}".rstrip())] if stamp or who else []
     return "\n".join([*notes, *head, wrap_lines("\n".join(shown))])
-
-
-def _ended_note(ended: EndedStatement) -> str:
-    """Return until when a statement applied, and the newer statement, as a paragraph."""
-    return wrap_paragraph(_ended_text(ended))
 
 
 def _ended_text(ended: EndedStatement) -> str:
@@ -186,7 +181,8 @@ def _record_text(result: Got) -> str:
     """Return a memory in full, with its earlier revisions, or a summary in full."""
     if result.memory is None:
         return _episode_text(result.episode) if result.episode else ""
-    parts = [_memory_text(result.memory), *map(_ended_note, result.ended)]
+    parts = [_memory_text(result.memory)]
+    parts += [wrap_paragraph(_ended_text(ended)) for ended in result.ended]
     for revision in result.revisions:
         lines = [click.style(f"until {local_time(revision.changed_at)}", dim=True)]
         for name, value in revision.fields.items():

@@ -148,12 +148,7 @@ def bearer_token(headers: Mapping[str, str]) -> str | None:
 
 OPEN_BODY_BYTES = 4_096
 """The longest body of a request without a token; its length must be said."""
-_OWNER = OWNER_HEADER.lower()
-
-
-def named_owner(headers: Mapping[str, str]) -> str | None:
-    """Return the owner that the header `Mnemosyne-Owner` names, or None without the header."""
-    return headers.get(_OWNER)
+OWNER_KEY = OWNER_HEADER.lower()
 
 
 def unknown_owner(name: str) -> errors.NotFound:
@@ -179,7 +174,6 @@ _FOLD = re.compile(rb"\n[ \t]")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[^\r\n]*)?\r\n")
 """h11 takes blanks after the size, which other servers read in other ways."""
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
-_TABS_AS_SPACES = bytes.maketrans(b"\t", b" ")
 _HOST = re.compile(r"https?://([^/?]*)", re.IGNORECASE)
 SOCKET = Access()
 OWNER_ADVICE = "send a token of an owner: Authorization: Bearer mnt_…"
@@ -347,7 +341,7 @@ class HttpProtocol:
         if end is None:
             return b""
         head = self._take_bytes(end.end())
-        if BLANKS in head.translate(_TABS_AS_SPACES):
+        if BLANKS in head.replace(b"\t", b" "):
             _refuse_request(f"its headers have {len(BLANKS)} blanks in a row")
         if _FOLD.search(head):
             _refuse_request("a header goes on in another line")

@@ -23,10 +23,10 @@ from mnemosyned.config.settings import LimitsConfig
 from mnemosyned.daemon import metrics
 from mnemosyned.daemon.http import listening
 from mnemosyned.daemon.http.protocol import (
+    OWNER_KEY,
     HttpProtocol,
     RequestRefused,
     error_response,
-    named_owner,
     unknown_owner,
 )
 from mnemosyned.daemon.http.workers import (
@@ -579,7 +579,7 @@ def make_handler(
             found: Mapping[str, Resource] = table
             if tcp_resources and not request.local and request.path not in probes:
                 found = tcp_resources(request)
-            elif (owner := named_owner(request.headers)) not in (None, LOCAL_NAME):
+            elif (owner := request.headers.get(OWNER_KEY)) not in (None, LOCAL_NAME):
                 raise unknown_owner(str(owner))  # noqa: TRY301 it is answered below
             response = _call_resource(found, request)
         except RequestRefused as refused:

@@ -67,7 +67,7 @@ class GitRepository(importer.ImportFormat):
 
     def size(self, _source: importer.ImportSource) -> int:
         """Return 0: the size of the history is unknown before git has run."""
-        return 0  # unknown before git ran
+        return 0
 
     def read_records(
         self, source: importer.ImportSource, position: str

@@ -116,7 +116,7 @@ def captured_memory(
             role=message.role,
             created_at=min(said, datetime.now(UTC)) if said else None,
             metadata={
-                "project": _find_project_key(identity.directory),
+                "project": _find_project(identity.directory).key,
                 "cwd": identity.directory,
                 "message": message.unique_id,
             },
@@ -125,10 +125,7 @@ def captured_memory(
     )
 
 
-@lru_cache(maxsize=256)
-def _find_project_key(directory: str) -> str:
-    """Return the key of the project that a directory belongs to; empty if it has none."""
-    return project_of(directory).key
+_find_project = lru_cache(maxsize=256)(project_of)
 
 
 def _identify_source(source: ImportSource) -> TranscriptIdentity | None:
