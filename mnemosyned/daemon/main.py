@@ -23,13 +23,7 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.config.loading import config_file, load_config, with_default_model
 from mnemosyned.config.settings import Config, LimitsConfig
 from mnemosyned.daemon import metrics
-from mnemosyned.daemon.http.listening import (
-    Certificate,
-    Listener,
-    listen_for_metrics,
-    listen_on_socket,
-    listen_on_tcp,
-)
+from mnemosyned.daemon.http import listening
 from mnemosyned.daemon.http.server import EventLoop, make_handler
 from mnemosyned.daemon.resources import resources
 from mnemosyned.http_messages import Resource
@@ -268,10 +262,10 @@ class Daemon:
                 owner_resources = resources_of_owners(self._owners, memory)
             listeners = []
             if self._is_first:
-                unix = stack.enter_context(listen_on_socket(path))
-                listeners.append(Listener(unix))
+                unix = stack.enter_context(listening.listen_on_socket(path))
+                listeners.append(listening.Listener(unix))
             if config.listen:
-                tcp = listen_on_tcp(
+                tcp = listening.listen_on_tcp(
                     config.listen,
                     token_file=None if config.owners.serve else token_path(),
                     certificate=self._certificate,
@@ -325,7 +319,7 @@ class Daemon:
         self, stack: ExitStack, address: str, collectors: Sequence[metrics.Collector]
     ) -> None:
         """Serve only metrics and probes on "host:port", in threads of their own, until `stack` closes."""
-        listener = stack.enter_context(listen_for_metrics(address))
+        listener = stack.enter_context(listening.listen_for_metrics(address))
         activity = metrics.ServerActivity()
         table = {metrics.METRICS_PATH: Resource(metrics.metrics_route(collectors))}
         stack.enter_context(
@@ -543,9 +537,9 @@ def _trace_requests(endpoint: str) -> AbstractContextManager[metrics.Trace]:
     return trace_requests(endpoint)
 
 
-def _load_certificate(config: Config) -> Certificate | None:
+def _load_certificate(config: Config) -> listening.Certificate | None:
     """Return the certificate of the settings, None without one. Raises `ConfigInvalid`."""
     _ = config.listen_address
     if config.tls_files is None:
         return None
-    return Certificate(*config.tls_files)
+    return listening.Certificate(*config.tls_files)

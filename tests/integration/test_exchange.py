@@ -453,8 +453,8 @@ def test_a_line_that_is_missing_is_noticed(file: Path) -> None:
 
 
 def test_another_version_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_files, "VERSION", 2)
     source = written(file, memory_line("a"))
+    monkeypatch.setattr("mnemosyned.verbs.exchange.VERSION", 2)
 
     reason = "the export is of version 1; this program reads 2"
     assert read(source) == ([], [reason])

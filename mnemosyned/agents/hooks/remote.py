@@ -13,16 +13,11 @@ import socket
 import stat
 import time
 
+from mnemosyned import socket_path
 from mnemosyned.agents.hooks import client, spool
 from mnemosyned.client.http import LIMITED, exchange
 from mnemosyned.client.remote import RemoteDaemon, remote_daemon, remote_of
 from mnemosyned.importers.projects import project_of
-from mnemosyned.socket_path import (
-    LOCAL,
-    saved_connection,
-    url_from_environment,
-    working_directory,
-)
 
 TYPE_CHECKING = False
 
@@ -65,11 +60,11 @@ def handle_event(payload: bytes) -> str | None:
     directory = find_directory(fields)
     remote, memory = None, ""
     try:
-        if url := url_from_environment():
+        if url := socket_path.url_from_environment():
             remote = remote_daemon(url)
-        elif saved := saved_connection():
+        elif saved := socket_path.saved_connection():
             used = saved.enter(directory)
-            remote = None if used == LOCAL else remote_of(saved)
+            remote = None if used == socket_path.LOCAL else remote_of(saved)
             memory = saved.describe(used)
     except ValueError as error:
         # Loaded here: a login that works needs nothing of it.
@@ -92,7 +87,7 @@ def find_directory(fields: Fields) -> str:
     """Return the directory of the event's project, by the environment, the tool's JSON or this process."""
     variables = [name for name in client.ENVIRONMENT if name.endswith("_PROJECT_DIR")]
     named = client.find_text(os.environ, variables) or client.find_directory(fields)
-    return named or working_directory()
+    return named or socket_path.working_directory()
 
 
 class Server:

@@ -14,16 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
-from mnemosyned.agents.hooks import reminder
-from mnemosyned.agents.hooks.events import (
-    HookCall,
-    HookEvent,
-    Json,
-    hook_messages,
-    make_answer,
-    parse_call,
-    takes_context,
-)
+from mnemosyned.agents.hooks import events, reminder
 from mnemosyned.conversation.briefing import has_substance
 from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.errors import MnemosynedError
@@ -55,7 +46,9 @@ SAMPLE = "What did Ann decide about the cart service yesterday?"
 """A prompt that takes every step of a recall."""
 SAMPLE_RULES = "I prefer short answers. We no longer use Flask. Always write tests for the cart service."
 """A prompt that is searched for instructions, preferences and what it ends."""
-CAPTURING = frozenset({HookEvent.STOP, HookEvent.COMPACT, HookEvent.END})
+CAPTURING = frozenset(
+    {events.HookEvent.STOP, events.HookEvent.COMPACT, events.HookEvent.END}
+)
 
 log = logger()
 
@@ -139,7 +132,7 @@ class HookService:
         is_remote: bool = False,
         may_tell: bool = True,
         groups: Groups = NO_GROUPS,
-    ) -> tuple[Json, str | None]:
+    ) -> tuple[events.Json, str | None]:
         """Store the conversation of a call; return the JSON object to print and `HookOutcome.wanted`.
 
         A call that `is_remote` comes from another machine: no file that it names is looked at. Without
@@ -149,7 +142,7 @@ class HookService:
         started = time.monotonic()
         lasted = 0.0 if is_remote else max(0.0, time.time() - envelope.time)
         waits_until = started + envelope.limit_s - lasted if envelope.limit_s else inf
-        call = parse_call(
+        call = events.parse_call(
             envelope.payload or {},
             envelope.environment,
             directory=envelope.directory,
@@ -163,17 +156,17 @@ class HookService:
             call = replace(call, transcript="", directory="", project=project)
         outcome = HookOutcome()
         try:
-            if call.event is not HookEvent.OTHER and not call.session:
+            if call.event is not events.HookEvent.OTHER and not call.session:
                 outcome.failure = "the call names no conversation"
-            elif call.event is not HookEvent.OTHER:
+            elif call.event is not events.HookEvent.OTHER:
                 session = self._update_session(call)
                 self._capture_call(call, session, envelope, part, outcome)
                 tells = may_tell and self._settings.config.hooks.tell
-                if tells and takes_context(call) and not envelope.late:
+                if tells and events.takes_context(call) and not envelope.late:
                     outcome.context = self._compose_context(
                         call, session, waits_until, groups
                     )
-                    is_start = call.event is HookEvent.START
+                    is_start = call.event is events.HookEvent.START
                     if is_start and outcome.context and envelope.memory:
                         words = filter(str.isprintable, envelope.memory[:200])
                         outcome.context += f"\nThis memory is {''.join(words)}."
@@ -189,9 +182,9 @@ class HookService:
             self._count_call(call, event, outcome, time.monotonic() - started)
             if not self._is_warm:
                 self.capture.wake()
-        return make_answer(call, outcome.context), outcome.wanted
+        return events.make_answer(call, outcome.context), outcome.wanted
 
-    def _update_session(self, call: HookCall) -> AgentSession:
+    def _update_session(self, call: events.HookCall) -> AgentSession:
         """Return the agent's session of a call, saved with its transcript and the time seen."""
         now = self._clock.now()
         known = self._agents.session(call.session)
@@ -219,7 +212,7 @@ class HookService:
 
     def _capture_call(
         self,
-        call: HookCall,
+        call: events.HookCall,
         session: AgentSession,
         envelope: HookEnvelope,
         part: TranscriptPart | None,
@@ -234,12 +227,12 @@ class HookService:
             # The call that waits in a spool is the last of its conversation, whatever it was.
             is_behind = part.position is None and position < part.size
             if call.event in CAPTURING or (
-                is_behind and (envelope.late or call.event is HookEvent.START)
+                is_behind and (envelope.late or call.event is events.HookEvent.START)
             ):
-                is_last = call.event in (HookEvent.COMPACT, HookEvent.END)
+                is_last = call.event in (events.HookEvent.COMPACT, events.HookEvent.END)
                 outcome.wanted = f"{position};now" if is_last else str(position)
             return
-        if call.event is HookEvent.START:
+        if call.event is events.HookEvent.START:
             self.capture.queue_grown_sessions(session)
         failure = transcripts.NO_TRANSCRIPT if "\0" in call.transcript else ""
         if call.event not in CAPTURING:  # somebody waits to go on
@@ -252,7 +245,7 @@ class HookService:
                 failure = str(refused)
             else:
                 return
-        messages = hook_messages(call)
+        messages = events.hook_messages(call)
         if call.messages or messages:
             called_at = None
             if envelope.late:
@@ -267,13 +260,13 @@ class HookService:
             outcome.stored = self.capture.store_messages(session, dated)
             return
         # A program that only lists something also ends a session, without a transcript.
-        said_nothing = call.event is HookEvent.END and not session.position
+        said_nothing = call.event is events.HookEvent.END and not session.position
         if call.event in CAPTURING and not said_nothing:
             outcome.failure = failure
 
     def _compose_context(
         self,
-        call: HookCall,
+        call: events.HookCall,
         session: AgentSession,
         waits_until: float,
         groups: Groups,
@@ -288,7 +281,7 @@ class HookService:
         with self._injecting[hash(session.session) % LOCKS]:
             session = self._agents.session(session.session) or session
             now = self._clock.now()
-            if call.event is HookEvent.PROMPT:
+            if call.event is events.HookEvent.PROMPT:
                 prompt = transcripts.clean(call.prompt)
                 injected = self._reminder.compose(
                     session, prompt, now=now, groups=groups
@@ -387,7 +380,7 @@ class HookService:
         )
 
     def _count_call(
-        self, call: HookCall, event: str, outcome: HookOutcome, duration_s: float
+        self, call: events.HookCall, event: str, outcome: HookOutcome, duration_s: float
     ) -> None:
         """Add a call to the stored counts under the name `event`, and publish an event."""
         try:

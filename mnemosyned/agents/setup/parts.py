@@ -12,15 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from mnemosyned.agents.setup.documents import (
-    Document,
-    Json,
-    KeyPath,
-    NotEditable,
-    Unreadable,
-    dotted_path,
-    value_at,
-)
+from mnemosyned.agents.setup import documents
 from mnemosyned.agents.setup.files import FileRefused, decode_text, read_file
 
 
@@ -129,21 +121,21 @@ class SettingsPart:
     """A value of ours at a path in a configuration file."""
 
     file: Path
-    path: KeyPath
-    value: Json
+    path: documents.KeyPath
+    value: documents.Json
     label: str = ""
     """Name of the part in plans and checks."""
 
-    def state(self, document: Document) -> PartState:
+    def state(self, document: documents.Document) -> PartState:
         """Return `CURRENT` if there is any value at the part's path, else `MISSING`."""
-        is_missing = value_at(document.data, self.path) is None
+        is_missing = documents.value_at(document.data, self.path) is None
         return PartState.MISSING if is_missing else PartState.CURRENT
 
-    def write(self, document: Document) -> None:
+    def write(self, document: documents.Document) -> None:
         """Set the part's value in the document. Raises `NotEditable`."""
         document.set_value(self.path, self.value)
 
-    def remove(self, document: Document) -> None:
+    def remove(self, document: documents.Document) -> None:
         """Remove the value at the part's path from the document. Raises `NotEditable`."""
         document.remove(self.path)
 
@@ -164,9 +156,9 @@ class EntryPart(SettingsPart):
     """Command of the tool's own program that writes the entry, if there is one."""
     take_out: tuple[str, ...] = ()
 
-    def state(self, document: Document) -> PartState:
+    def state(self, document: documents.Document) -> PartState:
         """Return whether the entry is missing, current, stale or foreign; ignore members that users choose."""
-        present = value_at(document.data, self.path)
+        present = documents.value_at(document.data, self.path)
         if present is None:
             return PartState.MISSING
         if not _is_ours(present):
@@ -178,14 +170,14 @@ class EntryPart(SettingsPart):
         )
         return PartState.CURRENT if is_current else PartState.STALE
 
-    def write(self, document: Document) -> None:
+    def write(self, document: documents.Document) -> None:
         """Write the entry, keeping members that the user chose or added. Raises `NotEditable`."""
-        present = value_at(document.data, self.path) or {}
+        present = documents.value_at(document.data, self.path) or {}
         choices = {key: present[key] for key in _USERS_CHOICE if key in present}
         others = {key: present[key] for key in present.keys() - self.value.keys()}
         document.set_value(self.path, {**self.value, **choices, **others})
 
-    def remove(self, document: Document) -> None:
+    def remove(self, document: documents.Document) -> None:
         """Remove the entry if all its commands start our programs. Raises `NotEditable`."""
         if self.state(document) in OURS:
             document.remove(self.path)
@@ -197,9 +189,9 @@ class HookPart(SettingsPart):
 
     label: str = "hook"
 
-    def state(self, document: Document) -> PartState:
+    def state(self, document: documents.Document) -> PartState:
         """Return whether our hook is missing, current or stale; foreign if the value is not a list."""
-        elements = value_at(document.data, self.path)
+        elements = documents.value_at(document.data, self.path)
         if elements is None:
             return PartState.MISSING
         if not isinstance(elements, list):
@@ -212,7 +204,7 @@ class HookPart(SettingsPart):
             return PartState.CURRENT
         return PartState.STALE if ours else PartState.MISSING
 
-    def write(self, document: Document) -> None:
+    def write(self, document: documents.Document) -> None:
         """Write the hook in place of our first one, or at the end. Raises `NotEditable`."""
         place = next(self._find_places(document), None)
         if place is None:
@@ -222,14 +214,14 @@ class HookPart(SettingsPart):
         else:
             document.set_value(place, dict(self.value))
 
-    def remove(self, document: Document) -> None:
+    def remove(self, document: documents.Document) -> None:
         """Remove all our hooks of the event, and no others. Raises `NotEditable`."""
         for place in reversed(list(self._find_places(document))):
             document.remove(place)
 
-    def _find_places(self, document: Document) -> Iterator[KeyPath]:
+    def _find_places(self, document: documents.Document) -> Iterator[documents.KeyPath]:
         """Yield the path of each of our hooks: a list element, or our command in a group with others."""
-        elements = value_at(document.data, self.path)
+        elements = documents.value_at(document.data, self.path)
         for index, element in enumerate(elements if isinstance(elements, list) else []):
             if _is_ours(element):
                 yield (*self.path, index)
@@ -260,23 +252,23 @@ class OwnFile:
 Parts = list[SettingsPart | OwnFile]
 
 
-def describe_foreign_value(part: SettingsPart, document: Document) -> str:
+def describe_foreign_value(part: SettingsPart, document: documents.Document) -> str:
     """Return a message about a value, not ours, that is at the path of a part."""
     if isinstance(part, HookPart):
-        return f"{dotted_path(part.path)} is not a list"
-    command = next(_find_commands(value_at(document.data, part.path)), "")
+        return f"{documents.dotted_path(part.path)} is not a list"
+    command = next(_find_commands(documents.value_at(document.data, part.path)), "")
     starts = f", which starts {command}" if command else ""
-    return f"{dotted_path(part.path)} is another entry of this name{starts}"
+    return f"{documents.dotted_path(part.path)} is another entry of this name{starts}"
 
 
-def _includes_value(present: Json, value: Json) -> bool:
+def _includes_value(present: documents.Json, value: documents.Json) -> bool:
     """Return True if `present` equals `value`, or is a list with all elements of `value`."""
     if isinstance(present, list) and isinstance(value, list):
         return all(part in present for part in value)
     return bool(present == value)
 
 
-def _find_commands(value: Json) -> Iterator[str]:
+def _find_commands(value: documents.Json) -> Iterator[str]:
     """Yield every command in settings, at any depth; of a command that is a list, the first word."""
     if isinstance(value, list):
         for part in value:
@@ -302,13 +294,13 @@ def starts_our_program(command: str) -> bool:
     return bool(words) and Path(words[0]).name in PROGRAMS
 
 
-def _is_ours(value: Json) -> bool:
+def _is_ours(value: documents.Json) -> bool:
     """Return True if settings have a command, and all their commands start our programs."""
     commands = list(_find_commands(value))
     return bool(commands) and all(map(starts_our_program, commands))
 
 
-def _has_our_program(value: Json) -> bool:
+def _has_our_program(value: documents.Json) -> bool:
     """Return True if any command in settings, at any depth, starts one of our programs."""
     return any(map(starts_our_program, _find_commands(value)))
 
@@ -322,16 +314,16 @@ class SetupSite:
     project: Path | None = None
 
 
-def settings_of(file: Path) -> Json:
+def settings_of(file: Path) -> documents.Json:
     """Return the data of a configuration file; an empty object if missing or unreadable."""
     document = read_document(file)
     return document.data if document else {}
 
 
-def read_document(file: Path) -> Document | None:
+def read_document(file: Path) -> documents.Document | None:
     """Return a configuration file as a document; None if it is missing or cannot be read."""
     try:
         text = decode_text(read_file(file))
-        return None if text is None else Document(file, text)
-    except (FileRefused, Unreadable, NotEditable):
+        return None if text is None else documents.Document(file, text)
+    except (FileRefused, documents.Unreadable, documents.NotEditable):
         return None

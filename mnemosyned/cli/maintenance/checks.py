@@ -37,13 +37,7 @@ from mnemosyned.client.remote import remote_of
 from mnemosyned.config import loading, settings
 from mnemosyned.models.catalog import MAGIC, ModelStore
 from mnemosyned.models.encoder_file import DISTRIBUTION, RESOURCES, checked_resource
-from mnemosyned.service.backups import (
-    backup_folder,
-    backup_interval,
-    dated_backups,
-    file_bytes,
-    find_parts,
-)
+from mnemosyned.service import backups
 from mnemosyned.socket_path import EVERYWHERE, LOCAL, SERVER, saved_connection
 from mnemosyned.storage.sqlite import repair, schema
 from mnemosyned.storage.sqlite.connections import commit_frames_in_log
@@ -125,7 +119,7 @@ class Installation:
     @property
     def backup_folder(self) -> Path:
         """The folder of dated backups, which may not exist."""
-        return backup_folder(self.database, self.config.backup_folder)
+        return backups.backup_folder(self.database, self.config.backup_folder)
 
 
 ANSWER_S = 10.0
@@ -412,7 +406,7 @@ def check_database(installation: Installation) -> Iterator[Finding]:
                 for fault in repair.find_faults(connection)
                 if fault.subject not in missing
             ]
-            is_small = file_bytes(path) <= DEEP_BYTES
+            is_small = backups.file_bytes(path) <= DEEP_BYTES
             if installation.deep or (is_small and not present_faults):
                 with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
                     connection.backup(copy)
@@ -455,7 +449,9 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
             text = f"a restore was interrupted: {waiting.name} waits to be the database"
             yield warning(CHECK, text, "mnem start", Remedy.RESTORE, waiting)
         folders = (database.parent, installation.backup_folder)
-        for part in sorted({part for each in folders for part in find_parts(each)}):
+        for part in sorted(
+            {part for each in folders for part in backups.find_parts(each)}
+        ):
             text = f"{part} is a part of a copy that was never finished"
             yield warning(CHECK, text, REPAIR, Remedy.LEFTOVER, part)
     asides = [
@@ -463,7 +459,7 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
         *database.parent.glob(f"{name}.replaced-*Z"),
     ]
     if asides:
-        size = sum(map(file_bytes, asides)) / 1e6
+        size = sum(map(backups.file_bytes, asides)) / 1e6
         text = f"{count_of(len(asides), 'former database')} set aside, {size:,.1f} MB"
         yield note(CHECK, text, f"ls -l {database}.*-*Z")
 
@@ -505,7 +501,7 @@ def _fault_finding(fault: repair.StorageFault, installation: Installation) -> Fi
 
 def _damage_finding(text: str, installation: Installation) -> Finding:
     """Return the finding on damage that only a restore of the newest backup repairs."""
-    newest = max(dated_backups(installation.backup_folder), default=None)
+    newest = max(backups.dated_backups(installation.backup_folder), default=None)
     backup = installation.backup_folder / newest.name if newest else "BACKUP"
     return problem(CHECK, text, f"mnem restore-db {backup}")
 
@@ -551,7 +547,7 @@ def check_space(installation: Installation) -> Iterator[Finding]:
         return
     free = shutil.disk_usage(folder).free
     database = installation.database
-    size = sum(file_bytes(Path(f"{database}{end}")) for end in ("", "-wal"))
+    size = sum(backups.file_bytes(Path(f"{database}{end}")) for end in ("", "-wal"))
     wanted = max(FREE_MIN_BYTES, FREE_WARNING * size)
     text = f"{free / 1e6:,.0f} MB are free for a database of {size / 1e6:,.1f} MB"
     if free < FREE_MIN_BYTES:
@@ -566,11 +562,11 @@ def check_space(installation: Installation) -> Iterator[Finding]:
 def check_backups(installation: Installation) -> Iterator[Finding]:
     """Yield findings on backups: whether there is one, recent enough, that can be restored."""
     folder, now = installation.backup_folder, datetime.now(UTC)
-    interval = backup_interval(installation.config, now)
+    interval = backups.backup_interval(installation.config, now)
     if interval and folder.exists() and not os.access(folder, os.W_OK):
         text = f"{folder} cannot be written to"
         yield problem("backups", text, "mnem config set backup.dir DIR")
-    newest = max(dated_backups(folder), default=None)
+    newest = max(backups.dated_backups(folder), default=None)
     if newest is None:
         if installation.database.exists():
             text = f"there is no backup in {folder}"

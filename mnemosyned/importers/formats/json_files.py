@@ -23,16 +23,7 @@ from mnemosyned.importers.importer import (
     parse_record,
     stable_id,
 )
-from mnemosyned.verbs.exchange import (
-    CUT_OFF,
-    FOOTER,
-    FORMAT,
-    HEADER,
-    VERSION,
-    Footer,
-    LineKind,
-    parse_line_kind,
-)
+from mnemosyned.verbs import exchange
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.request import decoder_of, parse
 
@@ -164,10 +155,10 @@ class ExportFile(ImportFormat):
         """Return True if the first line is the header of an export by `mnem export`."""
         first = reading.head_as_utf8(source.head).partition(b"\n")[0]
         try:
-            kind = parse_line_kind(first)
+            kind = exchange.parse_line_kind(first)
         except MnemosynedError:
             return False
-        return kind.record == HEADER and kind.format == FORMAT
+        return kind.record == exchange.HEADER and kind.format == exchange.FORMAT
 
     def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield groups of lines to restore together, after the byte `position`.
@@ -202,30 +193,30 @@ class _ExportReader:
             end += len(data)
             line = reading.TextLine(number, end - len(data), end, data)
             try:
-                kind = parse_line_kind(line.data)
+                kind = exchange.parse_line_kind(line.data)
             except MnemosynedError as error:
                 yield self._make_bad_line(line, error.message)
                 continue
-            if kind.record in (FOOTER, CUT_OFF):
+            if kind.record in (exchange.FOOTER, exchange.CUT_OFF):
                 ended = kind.record
                 yield from self._read_last_line(line, kind)
                 continue
             self._digest.update(line.data)
             self._counts[kind.record] += 1
-            if kind.record == HEADER:
+            if kind.record == exchange.HEADER:
                 version = msgspec.json.decode(line.data).get("version")
-                if version != VERSION:
-                    reason = f"the export is of version {version}; this program reads {VERSION}"
+                if version != exchange.VERSION:
+                    reason = f"the export is of version {version}; this program reads {exchange.VERSION}"
                     yield self._make_bad_line(line, reason)
                     return
-            if kind.record != HEADER and line.end > self._start:
+            if kind.record != exchange.HEADER and line.end > self._start:
                 yield from self._group_line(line, kind)
-        if ended != FOOTER:
+        if ended != exchange.FOOTER:
             yield from self._finish_incomplete_group()
             reason = "the export was cut off here: it has no last line"
             yield BadRecord(self._source.name, reason)
 
-    def _group_line(self, line: reading.TextLine, kind: LineKind) -> Records:
+    def _group_line(self, line: reading.TextLine, kind: exchange.LineKind) -> Records:
         """Add a line to the group; yield the group once it is complete, full or interrupted."""
         if self._missing and kind.record != "memory":
             yield from self._finish_incomplete_group()
@@ -263,13 +254,15 @@ class _ExportReader:
             yield self._finish_group()
         self._begins_with_episode = False
 
-    def _read_last_line(self, line: reading.TextLine, kind: LineKind) -> Records:
+    def _read_last_line(
+        self, line: reading.TextLine, kind: exchange.LineKind
+    ) -> Records:
         """Yield the unfinished group, then a bad record for each fault of the export, then the footer.
 
         The footer is left out if the daemon ended the export early.
         """
         yield from self._finish_incomplete_group()
-        if kind.record == CUT_OFF:
+        if kind.record == exchange.CUT_OFF:
             yield self._make_bad_line(line, "the export was ended early by the daemon")
             return
         if problem := self._find_footer_problem(line.data):
@@ -280,7 +273,7 @@ class _ExportReader:
     def _find_footer_problem(self, footer: bytes) -> str:
         """Return how the lines differ from the footer's counts or checksum, or an empty text."""
         try:
-            expected = decoder_of(Footer).decode(footer)
+            expected = decoder_of(exchange.Footer).decode(footer)
         except msgspec.DecodeError as error:
             return f"the last line is damaged: {error}"
         if expected.counts != dict(self._counts):
