@@ -102,11 +102,6 @@ class BriefingEdit:
     """The words to show instead of the source's; empty for none."""
     changed_at: datetime
 
-    @property
-    def has_effect(self) -> bool:
-        """Whether the line is pinned, dropped or reworded."""
-        return self.pinned or self.dropped or bool(self.text)
-
 
 @dataclass(frozen=True, slots=True)
 class BriefingEdits:

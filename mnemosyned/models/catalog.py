@@ -209,7 +209,24 @@ class _Download:
             raise
         with response:
             total = self._accept_response(response, received)
-            self._copy_body(response, total)
+            written = self._measure_part()
+            while chunk := response.read(CHUNK_BYTES):
+                begins_model = chunk.startswith(MAGIC)
+                begins_model |= MAGIC.startswith(chunk[: len(MAGIC) - written])
+                if written < len(MAGIC) and not begins_model:
+                    discard_part(self._part)
+                    raise FetchFailed(
+                        f"what {self._host} sends is not a model in GGUF format; check the address"
+                    )
+                self._file.write(chunk)
+                self._file.flush()
+                written += len(chunk)
+                if self._request.size and written > self._request.size:
+                    discard_part(self._part)
+                    raise FetchFailed(
+                        f"{self._host} sends more than the file should have"
+                    )
+                self._progress(written, total or self._request.size)
         if total is not None and self._measure_part() < total:
             raise ConnectionError("the connection broke off")
 
@@ -248,25 +265,6 @@ class _Download:
         note = json.dumps({"url": self._request.url, "etag": self._etag})
         _make_metadata_path(self._part).write_text(note)
         return total
-
-    def _copy_body(self, response: HTTPResponse, total: int | None) -> None:
-        """Append a response's body to the file, reporting progress. Raises `FetchFailed` for a wrong file."""
-        received = self._measure_part()
-        while chunk := response.read(CHUNK_BYTES):
-            begins_model = chunk.startswith(MAGIC)
-            begins_model |= MAGIC.startswith(chunk[: len(MAGIC) - received])
-            if received < len(MAGIC) and not begins_model:
-                discard_part(self._part)
-                raise FetchFailed(
-                    f"what {self._host} sends is not a model in GGUF format; check the address"
-                )
-            self._file.write(chunk)
-            self._file.flush()
-            received += len(chunk)
-            if self._request.size and received > self._request.size:
-                discard_part(self._part)
-                raise FetchFailed(f"{self._host} sends more than the file should have")
-            self._progress(received, total or self._request.size)
 
     def _measure_part(self) -> int:
         return os.fstat(self._file.fileno()).st_size

@@ -277,8 +277,21 @@ class _EndpointCall:
         watch = threading.Timer(self.limit_s, self._abort)
         watch.daemon = True
         watch.start()
+        wait_s = BACKOFF_S
         try:
-            return self._send_with_retries(body)
+            for tries_left in reversed(range(TRIES)):
+                try:
+                    return self._send_once(body)
+                except _RetryableError as busy:
+                    self._check_time()
+                    pause_s = wait_s if busy.wait_s is None else busy.wait_s
+                    late = time.monotonic() + pause_s >= self._ends
+                    if not tries_left or late or pause_s > RETRY_AFTER_MAX_S:
+                        raise ModelUnavailable(f"{self.name} {busy.problem}") from busy
+                    self._abandoned.wait(pause_s)
+                    self._check_time()
+                    wait_s *= 2
+            raise AssertionError  # the loop returns or raises
         finally:
             watch.cancel()
             self._abort()
@@ -334,23 +347,6 @@ class _EndpointCall:
             held, self._socket = self._socket, None
         if held:
             held.close()
-
-    def _send_with_retries(self, body: bytes) -> bytes:
-        """Return the answer to a body, with retries within the time limit. Raises `ModelUnavailable`."""
-        wait_s = BACKOFF_S
-        for tries_left in reversed(range(TRIES)):
-            try:
-                return self._send_once(body)
-            except _RetryableError as busy:
-                self._check_time()
-                pause_s = wait_s if busy.wait_s is None else busy.wait_s
-                late = time.monotonic() + pause_s >= self._ends
-                if not tries_left or late or pause_s > RETRY_AFTER_MAX_S:
-                    raise ModelUnavailable(f"{self.name} {busy.problem}") from busy
-                self._abandoned.wait(pause_s)
-                self._check_time()
-                wait_s *= 2
-        raise AssertionError  # the loop returns or raises
 
     def _send_once(self, body: bytes) -> bytes:
         """Return the answer to a body. Raises `_RetryableError`, `ModelUnavailable` and `SummarizerFailed`."""

@@ -18,11 +18,11 @@ from mnemosyned.text.terms import (
     FOREIGN_STOP_WORDS,
     FUNCTION_WORDS,
     STOP_WORDS,
+    STOP_WORDS_FOLDED,
     WORD,
     Terms,
     fold_case,
     foreign_stop_words,
-    is_stop_word,
     stem,
     with_words_apart,
 )
@@ -274,7 +274,7 @@ def subject_words(text: str, asked: AskedSource) -> tuple[str, ...]:
             for word in _folded_words(text)
             if strict.get(stem(word)) not in asked.kinds
             and stem(word) not in _handling_stems()
-            and not is_stop_word(word)
+            and word not in STOP_WORDS_FOLDED
         )
     )
 

@@ -419,7 +419,21 @@ class Moving:
                     progress.note([there], moved=False)
             for batch in _record_batches(records):
                 restored = self.target.restore(batch)
-                _check_stored(batch, restored)
+                if restored.conflicts:
+                    conflict = restored.conflicts[0]
+                    raise InvalidRequest(
+                        f"the {conflict.kind} {conflict.id} was not moved: {conflict.reason}",
+                        field="to",
+                    )
+                missing = len(batch) - sum(restored.stored.values())
+                if missing:
+                    wanted = Counter(KIND_NAMES[type(record)] for record in batch)
+                    kinds = ", ".join(wanted - Counter(restored.stored))
+                    raise InvalidRequest(
+                        f"{missing:,} of {len(batch):,} records were not moved ({kinds}): something "
+                        "else writes to the target",
+                        field="to",
+                    )
                 self.stored.update(restored.stored)
                 progress.note(batch, moved=True)
         progress.end()
@@ -492,25 +506,6 @@ def _record_batches(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
         size += weight
     if batch:
         yield batch
-
-
-def _check_stored(batch: Sequence[AnyRecord], restored: RestoreReport) -> None:
-    """Raise `InvalidRequest` if a record of a batch was not stored, by the report `restored`."""
-    if restored.conflicts:
-        conflict = restored.conflicts[0]
-        raise InvalidRequest(
-            f"the {conflict.kind} {conflict.id} was not moved: {conflict.reason}",
-            field="to",
-        )
-    missing = len(batch) - sum(restored.stored.values())
-    if missing:
-        wanted = Counter(KIND_NAMES[type(record)] for record in batch)
-        kinds = ", ".join(wanted - Counter(restored.stored))
-        raise InvalidRequest(
-            f"{missing:,} of {len(batch):,} records were not moved ({kinds}): something else "
-            "writes to the target",
-            field="to",
-        )
 
 
 def _encode_comparable(record: AnyRecord) -> bytes:

@@ -126,11 +126,6 @@ class FinishedBatch:
     started: float
     finished: float
 
-    @property
-    def used_fallback(self) -> bool:
-        """Whether the extractive summarizer wrote a summary of the batch because the model failed."""
-        return any(promotion.entry.fallback_reason for promotion in self.promotions)
-
 
 class ConsolidationRun:
     """Consolidation of one cycle's batches, in order, with a report of each."""
@@ -265,7 +260,10 @@ class ConsolidationRun:
 
     def _is_commit_due(self) -> bool:
         """Return whether to commit the finished batches: they are many or from a model, or others wait."""
-        if self._context.has_model and not self._finished[-1].used_fallback:
+        newest = self._finished[-1].promotions
+        if self._context.has_model and not any(
+            promotion.entry.fallback_reason for promotion in newest
+        ):
             return True  # a crash costs a model the summary it writes, and none before
         pacing, count = self._pacing, len(self._finished)
         if count >= pacing.groups_max:

@@ -282,11 +282,6 @@ class CycleRequest:
         """Whether the program ends after this cycle, which then ignores budgets and interrupts."""
         return self.trigger is Trigger.SHUTDOWN
 
-    @property
-    def urgent(self) -> bool:
-        """Whether the cycle does not wait for requests, and leaves roll-ups to a later cycle."""
-        return self.final or self.trigger is Trigger.CAP
-
     def select(self, *, cutoff: datetime, now: datetime) -> Selection:
         """Return the request's selection, or else the memories of its session, or all, from before `cutoff`.
 
@@ -385,7 +380,9 @@ class CycleContext:
     @property
     def yields(self) -> bool:
         """Whether the cycle lets requests go first."""
-        return not self.request.urgent and not self.request.rules_only
+        asked = self.request
+        urgent = asked.final or asked.trigger is Trigger.CAP
+        return not urgent and not asked.rules_only
 
     @property
     def is_contended(self) -> bool:

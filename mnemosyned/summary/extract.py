@@ -76,7 +76,16 @@ class StatementSelection:
                 continue
             statement = heads.get(at) or self._statements[at]
             if self.count_chars(statement) > self.room:
-                self._push_shortened(statement, heap, heads)
+                if at in heads or len(heads) >= HEADS_MAX:
+                    continue
+                head = heads[at] = self.fit(statement, self.room)
+                if head:  # a copy that is cut to fit
+                    left = {token.stem for token in tokenize(head.text)}
+                    heads[at] = head = head._replace(
+                        stems=tuple([stem for stem in head.stems if stem in left]),
+                        emphasis=head.emphasis * SHORTENED_FACTOR,
+                    )
+                    heappush(heap, (-self.measure_gain(head), at))
                 continue
             gain = -self.measure_gain(statement)
             if gain > stale and heap and (gain, at) > heap[0]:
@@ -85,25 +94,6 @@ class StatementSelection:
                 self.select(statement)
             else:
                 break
-
-    def _push_shortened(
-        self,
-        statement: Statement,
-        heap: list[tuple[float, int]],
-        heads: dict[int, Statement | None],
-    ) -> None:
-        """Push a copy of a statement, cut to fit, onto the heap; do nothing if this was tried before."""
-        if statement.at in heads or len(heads) >= HEADS_MAX:
-            return
-        head = self.fit(statement, self.room)
-        if head:
-            left = {token.stem for token in tokenize(head.text)}
-            head = head._replace(
-                stems=tuple([stem for stem in head.stems if stem in left]),
-                emphasis=head.emphasis * SHORTENED_FACTOR,
-            )
-            heappush(heap, (-self.measure_gain(head), statement.at))
-        heads[statement.at] = head
 
     def measure_gain(self, statement: Statement) -> float:
         """Return the worth of a statement's new words, divided by a power of its length.

@@ -254,7 +254,22 @@ def _find_value_candidates(
         words, sentence, place = known.first[root]
         if value < LABELLED and words[place].kind not in EXACT_KINDS:
             continue
-        span = _find_value_span(words, place, labelled=value >= LABELLED)
+        label = _find_label(words, place) if value >= LABELLED else None
+        before = [words[label]] if label is not None else []
+        unit = place - 1
+        if place and label != unit and words[unit].kind in ADJACENT:
+            # "EUR 20", "May 4", but not the unit of "3 h 20".
+            follows_number = unit > 0 and words[unit - 1].kind is _NUMBER
+            if not words[unit].closes and not follows_number:
+                before.append(words[unit])
+        stop = place + 1
+        while (
+            stop < len(words)
+            and not words[stop - 1].closes
+            and _extends_value(words, stop)
+        ):
+            stop += 1
+        span = (*before, *words[place:stop])
         size = len(_join_span(span))
         if not _is_informative(span, size):
             continue
@@ -292,26 +307,6 @@ def _find_word_candidates(
         rank = -value / (size + len(SEPARATOR)) ** WORD_POWER
         candidates.append(_KeywordCandidate(rank, sentence, place, span, size))
     return candidates
-
-
-def _find_value_span(
-    words: Sequence[TextToken], place: int, *, labelled: bool
-) -> tuple[TextToken, ...]:
-    """Return the tokens of the value at index `place`, such as "2 h 50 min", after its label if `labelled`."""
-    label = _find_label(words, place) if labelled else None
-    before = [words[label]] if label is not None else []
-    unit = place - 1
-    if place and label != unit and words[unit].kind in ADJACENT:
-        # "EUR 20", "May 4", but not the unit of "3 h 20".
-        follows_number = unit > 0 and words[unit - 1].kind is _NUMBER
-        if not words[unit].closes and not follows_number:
-            before.append(words[unit])
-    stop = place + 1
-    while (
-        stop < len(words) and not words[stop - 1].closes and _extends_value(words, stop)
-    ):
-        stop += 1
-    return (*before, *words[place:stop])
 
 
 def _extends_value(words: Sequence[TextToken], place: int) -> bool:

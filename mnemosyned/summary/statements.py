@@ -358,7 +358,15 @@ class StatementReader:
         words = tokens.tokenize(said)
         kinds = [word.kind for word in words]
         emphasis = tokens.emphasis_factor(words)
-        weight = sentence.emphasis * _rate_form(text, words, kinds, emphasis)
+        form = emphasis
+        if _is_listing(text, kinds):
+            form *= EVENTFUL_LISTING_FACTOR if form > 1 else LISTING_FACTOR
+        elif form == 1 and tokens.EXACT_KINDS.isdisjoint(kinds):
+            is_named = True in [word.capital for word in words[1:]]
+            form = 1.0 if is_named else PLAIN_FACTOR
+        if text[-1] in QUESTION_MARKS:
+            form *= QUESTION_FACTOR
+        weight = sentence.emphasis * form
         if stamp:
             weight *= LISTING_FACTOR
         if secrets:
@@ -478,24 +486,6 @@ def _is_bare_list(text: str, kinds: Sequence[tokens.TokenKind]) -> bool:
     if any(part.split(" ")[0].lower() in WEEKDAYS for part in parts):
         return False  # an appointment
     return all(part.count(" ") < _LIST_WORDS_MAX for part in parts)
-
-
-def _rate_form(
-    sentence: str,
-    words: Sequence[tokens.TextToken],
-    kinds: Sequence[tokens.TokenKind],
-    emphasis: float,
-) -> float:
-    """Return the factor for a sentence's form: emphasized, a listing, plain, or a question."""
-    factor = emphasis
-    if _is_listing(sentence, kinds):
-        factor *= EVENTFUL_LISTING_FACTOR if factor > 1 else LISTING_FACTOR
-    elif factor == 1 and tokens.EXACT_KINDS.isdisjoint(kinds):
-        is_named = True in [word.capital for word in words[1:]]
-        factor = 1.0 if is_named else PLAIN_FACTOR
-    if sentence[-1] in QUESTION_MARKS:
-        factor *= QUESTION_FACTOR
-    return factor
 
 
 def _is_listing(sentence: str, kinds: Sequence[tokens.TokenKind]) -> bool:

@@ -295,13 +295,9 @@ def foreign_stop_words(words: Collection[str]) -> frozenset[str]:
     return best if len(best) >= max(STOP_WORDS_MIN, len(english) + 1) else frozenset()
 
 
-_STOP_WORDS_FOLDED = STOP_WORDS | frozenset(map(fold_case, FOREIGN_STOP_WORDS))
-_VAGUE = _STOP_WORDS_FOLDED | COMMON_WORDS
-
-
-def is_stop_word(word: str) -> bool:
-    """Return True if a folded word (lower case, no accents) is a stop word of any language."""
-    return word in _STOP_WORDS_FOLDED
+STOP_WORDS_FOLDED = STOP_WORDS | frozenset(map(fold_case, FOREIGN_STOP_WORDS))
+"""Stop words of all languages in lower case, without accents."""
+_VAGUE = STOP_WORDS_FOLDED | COMMON_WORDS
 
 
 def is_code(word: str) -> bool:

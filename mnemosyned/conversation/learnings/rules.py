@@ -228,9 +228,25 @@ def find_passing(
             )
             if overlaps or rules.guard.search(low[: match.start()].rstrip()):
                 continue
-            statement = _make_statement(sentence, low, rule, match, rules)
-            if statement:
-                found.append(statement)
+            end = _find_clause_end(low, match.end(), rules)
+            preferred = sentence[match.end() : end].strip(_TRIMMED)
+            said = low[match.end() : end].strip(_TRIMMED)
+            occasion = low[match.start() : end]
+            has_object = "{x}" in rule.form
+            if has_object:
+                preferred, said, occasion = "", match["x"], match["x"]
+            if rule.name == "states":
+                is_empty = not has_object and not _count_words(said)
+                is_last = end >= len(low.rstrip(_TRIMMED))
+                is_asked = low.endswith(_QUESTION_ENDS) and is_last
+                if is_empty or is_asked or rules.unclear.match(said):
+                    continue
+            if _count_words(said) > OBJECT_WORDS_MAX or rules.once.search(occasion):
+                continue
+            text = _write_learned_form(sentence, rule, match, preferred, rules)
+            if CLAUSE_CHARS_MIN <= len(text) <= CLAUSE_CHARS_MAX:
+                kind = _KINDS[rule.name]
+                found.append(LearningStatement(kind, text, match.start(), end))
         if found:
             break
     return sorted(found, key=lambda statement: statement.start)
@@ -269,34 +285,6 @@ def _find_clause_starts(low: str, rules: PassingRules) -> Iterator[int]:
             lead = rules.lead.match(low, position)
             if lead:
                 position = lead.end()
-
-
-def _make_statement(
-    sentence: str,
-    low: str,
-    rule: PassingRule,
-    match: re.Match[str],
-    rules: PassingRules,
-) -> LearningStatement | None:
-    """Return the preference that a rule has matched; None for an unclear, long or one-time statement."""
-    end = _find_clause_end(low, match.end(), rules)
-    preferred = sentence[match.end() : end].strip(_TRIMMED)
-    said = low[match.end() : end].strip(_TRIMMED)
-    occasion = low[match.start() : end]
-    has_object = "{x}" in rule.form
-    if has_object:
-        preferred, said, occasion = "", match["x"], match["x"]
-    if rule.name == "states":
-        is_empty = not has_object and not _count_words(said)
-        is_asked = low.endswith(_QUESTION_ENDS) and end >= len(low.rstrip(_TRIMMED))
-        if is_empty or is_asked or rules.unclear.match(said):
-            return None
-    if _count_words(said) > OBJECT_WORDS_MAX or rules.once.search(occasion):
-        return None
-    text = _write_learned_form(sentence, rule, match, preferred, rules)
-    if not CLAUSE_CHARS_MIN <= len(text) <= CLAUSE_CHARS_MAX:
-        return None
-    return LearningStatement(_KINDS[rule.name], text, match.start(), end)
 
 
 def _find_clause_end(low: str, start: int, rules: PassingRules) -> int:

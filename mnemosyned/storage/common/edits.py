@@ -91,8 +91,21 @@ class EditTransaction:
         changed = len(self._changed)
         for seq, edit in targets.items():
             self._edit_original(seq, episode, edit, renamed=renamed)
-        if renamed and len(self._changed) > changed:
-            self._rename_episode(episode, edits[0])
+        if not renamed or len(self._changed) == changed:
+            return
+        session, after = self._session, edits[0].after
+        names = {"session_id": after.session, "source": after.source}
+        row = session.update("episode", names, "RETURNING id, parent_id", seq=episode)
+        id, parent = row.fetchone() or (None, None)
+        session.update("consolidation_log", names, episode_id=id)
+        above = state.chain_above(session, parent)
+        # Emptied ones are marked again, so that a rewrite in progress is refused.
+        for seq in session.select_column(
+            "emptied_episode", "episode_seq", episode_seq=[episode, *above.values()]
+        ):
+            state.mark_emptied(session, seq)
+        for upper in above:
+            state.name_rollup(session, upper)
 
     def _edit_original(
         self, seq: int, episode: int, edit: MemoryEdit, *, renamed: bool
@@ -164,24 +177,6 @@ class EditTransaction:
             session.update("working_state", {"future_since": None}, memory_seq=seq)
         if episode is not None and edit.is_reworded:
             session.restate_details(seq, episode, edit.after)
-
-    def _rename_episode(self, episode: int, edit: MemoryEdit) -> None:
-        """Give an episode and its log entries the new session and source, and rename the roll-ups above."""
-        session = self._session
-        names = {"session_id": edit.after.session, "source": edit.after.source}
-        renamed = session.update(
-            "episode", names, "RETURNING id, parent_id", seq=episode
-        )
-        id, parent = renamed.fetchone() or (None, None)
-        session.update("consolidation_log", names, episode_id=id)
-        above = state.chain_above(session, parent)
-        # Emptied ones are marked again, so that a rewrite in progress is refused.
-        for seq in session.select_column(
-            "emptied_episode", "episode_seq", episode_seq=[episode, *above.values()]
-        ):
-            state.mark_emptied(session, seq)
-        for upper in above:
-            state.name_rollup(session, upper)
 
 
 class ChangeStore(StorePart):

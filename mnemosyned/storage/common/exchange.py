@@ -458,7 +458,16 @@ class ExportSnapshot(ABC):
                 )
                 yield from map(kept.read, rows)
         if not self._chosen.is_set:
-            yield from self._compactions()
+            columns = COMPACTIONS.columns.replace(", ", ", c.")
+            rows = self._stream(
+                f"SELECT c.{columns}, p.part "
+                "FROM compaction AS c LEFT JOIN compacted AS p ON p.owner = c.owner "
+                "AND p.compaction = c.id WHERE c.owner = %(owner)s "
+                "ORDER BY c.created_at, c.id, p.position"
+            )
+            for row, group in groupby(rows, key=itemgetter(slice(-1))):
+                parts = tuple(part for *_, part in group if part is not None)
+                yield COMPACTIONS.read(row, parts=parts)
             for table in EXPORTED_TABLES:
                 yield from table.stream(self._session)
 
@@ -546,19 +555,6 @@ class ExportSnapshot(ABC):
                 members = tuple(id for _, id in group[1])
                 group = next(groups, None)
             yield exported_episode_from(row, summary_of=members)
-
-    def _compactions(self) -> Iterator[Record]:
-        """Yield the exported compactions with the ids of their messages, the oldest first."""
-        columns = COMPACTIONS.columns.replace(", ", ", c.")
-        rows = self._stream(
-            f"SELECT c.{columns}, p.part "
-            "FROM compaction AS c LEFT JOIN compacted AS p ON p.owner = c.owner "
-            "AND p.compaction = c.id WHERE c.owner = %(owner)s "
-            "ORDER BY c.created_at, c.id, p.position"
-        )
-        for row, group in groupby(rows, key=itemgetter(slice(-1))):
-            parts = tuple(part for *_, part in group if part is not None)
-            yield COMPACTIONS.read(row, parts=parts)
 
 
 class ExchangeStore(StorePart):

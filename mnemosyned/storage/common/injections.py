@@ -196,7 +196,7 @@ class InjectionStore(StorePart):
         deleted = session.delete("briefing_line", "RETURNING text", id=edit.id)
         if any(text != edit.text for (text,) in deleted):
             request_purge(session)
-        if not edit.has_effect:
+        if not (edit.pinned or edit.dropped or edit.text):
             return
         count = session.select_value("briefing_line", "count(*)")
         if count >= BRIEFING_EDITS_MAX:

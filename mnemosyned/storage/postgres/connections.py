@@ -159,7 +159,7 @@ ANNOUNCEMENTS_MAX = 10
 _OPTIONS = "-c timezone=UTC -c client_min_messages=warning -c jit=off"
 _LIMITS = f"-c lock_timeout={LOCK_WAIT_MS} -c idle_in_transaction_session_timeout={STALLED_MS}"
 # The server lets a session wait that does nothing, and ends one whose machine has vanished.
-_WAITING = (
+WITHOUT_LOCK_LIMIT = (
     "-c idle_session_timeout=0 -c tcp_keepalives_idle=20 "
     "-c tcp_keepalives_interval=10 -c tcp_keepalives_count=4"
 )
@@ -468,11 +468,6 @@ def connect_once(
         "written %25 or %40",
         field="database",
     )
-
-
-def connect_without_lock_limit(dsn: str) -> Connection:
-    """Return a connection as `connect_once` does, without a limit on waiting for locks."""
-    return connect_once(dsn, options=_WAITING)
 
 
 def check_alive(connection: Connection) -> None:

@@ -8,7 +8,6 @@ owner's memories, and no word is in an index.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 
 from mnemosyned.storage.common.index_words import fold_words, gram_words, index_stem
 from mnemosyned.text.terms import gram_text
@@ -35,7 +34,7 @@ def word_hashes(owner: int, *texts: str) -> list[int]:
 
 def phrase_hashes(owner: int, text: str) -> list[int]:
     """Return the salted hashes of a text's stemmed words: one for a word, several for a code."""
-    return _cached_hashes(owner, fold_words(text), _STEM_HASHES)
+    return [_STEM_HASHES[f"{owner}:{word}"] for word in fold_words(text)]
 
 
 def gram_hashes(owner: int, text: str) -> list[int] | None:
@@ -46,15 +45,7 @@ def gram_hashes(owner: int, text: str) -> list[int] | None:
 
 def gram_term_hashes(owner: int, parts: str) -> list[int]:
     """Return the salted hashes of the folded terms in `parts`, a text of terms between spaces."""
-    return _cached_hashes(owner, gram_words(parts), _HASHES)
-
-
-def _cached_hashes(
-    owner: int, words: Iterable[str], hashes: WordCache[int]
-) -> list[int]:
-    """Return the hash of each word, salted with the owner's number, from the cache `hashes`."""
-    salt = f"{owner}:"
-    return [hashes[salt + word] for word in words]
+    return [_HASHES[f"{owner}:{word}"] for word in gram_words(parts)]
 
 
 def _stem_hash(salted: str) -> int:

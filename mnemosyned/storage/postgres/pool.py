@@ -33,12 +33,12 @@ from mnemosyned.storage.postgres.connections import (
     NOT_CARRIED_OUT,
     NOTHING_KEPT,
     PERHAPS_KEPT,
+    WITHOUT_LOCK_LIMIT,
     Connection,
     Connections,
     Use,
     check_alive,
     connect_once,
-    connect_without_lock_limit,
     explaining_failures,
     is_full,
     is_unreachable,
@@ -92,7 +92,9 @@ class SessionClaims:
             is_free = owner not in self._claimed
             try:
                 if self._connection is None or self._connection.closed:
-                    self._connection = connect_without_lock_limit(self._dsn)
+                    self._connection = connect_once(
+                        self._dsn, options=WITHOUT_LOCK_LIMIT
+                    )
                 connection = self._connection
                 session = PostgresSession(connection, owner)
                 if session.scalar(f"SELECT {REFUSES_WRITES}"):

@@ -26,8 +26,8 @@ from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, Watch
 from mnemosyned.storage.common.undo import RetentionStore, UndoStore
 from mnemosyned.storage.postgres import forgetting, health, memories, roles, schema
 from mnemosyned.storage.postgres.connections import (
+    WITHOUT_LOCK_LIMIT,
     connect_once,
-    connect_without_lock_limit,
     explaining_failures,
 )
 from mnemosyned.storage.postgres.exchange import PostgresExporting, PostgresRestoring
@@ -363,6 +363,6 @@ class PostgresServer:
         """Lend a connection to the block, and turn the server's errors into `StorageFailed`."""
         with (
             explaining_failures("it was not finished"),
-            closing(connect_without_lock_limit(self.dsn)) as connection,
+            closing(connect_once(self.dsn, options=WITHOUT_LOCK_LIMIT)) as connection,
         ):
             yield connection

@@ -72,7 +72,20 @@ def find_unknown_names(
     counts = count_stop_words(text)
     german = bool(counts) and counts.get("de") == max(counts.values())
     for line in text.split("\n"):
-        yield from _find_unknown_names_in_line(line, known, german=german)
+        words = list(_read_words(line))
+        long = [word for word in words if len(word.text) > STEM_CHARS_MIN]
+        capitals = sum(word.capital for word in long)
+        is_title = (
+            len(long) >= TITLED_WORDS_MIN
+            and capitals >= TITLED_SHARE * len(long)
+            and not line.rstrip().endswith(SENTENCE_ENDS)
+        )
+        for at, word in enumerate(words):
+            if not word.capital or _is_known(word.text, known):
+                continue
+            is_certain = not (german or word.opens or is_title)
+            if is_certain or _is_name_in_context(words, at, known, german=german):
+                yield word.text
     for match in _PATTERNS["cjk_name"].finditer(text):
         run = match[1]
         least = 1 if len(run) == 1 else 2
@@ -83,26 +96,6 @@ def find_unknown_names(
     for match in _PATTERNS["hangul_name"].finditer(text):
         if match[1] not in folded:
             yield match[1]
-
-
-def _find_unknown_names_in_line(
-    line: str, known: AbstractSet[str], *, german: bool
-) -> Iterator[str]:
-    """Yield each capitalized word of a line, `german` or not, that is a name without a form in `known`."""
-    words = list(_read_words(line))
-    long = [word for word in words if len(word.text) > STEM_CHARS_MIN]
-    capitals = sum(word.capital for word in long)
-    is_title = (
-        len(long) >= TITLED_WORDS_MIN
-        and capitals >= TITLED_SHARE * len(long)
-        and not line.rstrip().endswith(SENTENCE_ENDS)
-    )
-    for at, word in enumerate(words):
-        if not word.capital or _is_known(word.text, known):
-            continue
-        is_certain = not (german or word.opens or is_title)
-        if is_certain or _is_name_in_context(words, at, known, german=german):
-            yield word.text
 
 
 def list_name_forms(text: str) -> Iterator[str]:

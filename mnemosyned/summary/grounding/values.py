@@ -166,7 +166,18 @@ class SourceDates:
                     self._add_month(year, month)
                 elif found := _make_valid_date(year, month, day):
                     self._add_days(found, 0, 0)
-        self._add_relative(text, said)
+        for span in mentioned_spans(text, said):
+            first = (in_zone(span.since, said.tzinfo).date() - today).days
+            last = (in_zone(span.until, said.tzinfo).date() - today).days - 1
+            slack = _SLACK_DAYS if last > first else 0
+            if last - first > SPAN_DAYS_MAX:
+                ends = (day_at(today, first), day_at(today, last))
+                self.years.update(end.year for end in ends if end)
+            else:
+                self._add_days(today, first - slack, last + slack)
+        for (first, last), words in _DAYS_NEARBY.items():
+            if words.search(text):
+                self._add_days(today, first, last)
 
     def has_date(self, mention: DateMention) -> bool:
         """Return True if the sources contain the mentioned date, with at least the same precision."""
@@ -209,22 +220,6 @@ class SourceDates:
         self.months.add((year, month))
         self.years.add(year)
         self.yearless.add((month, None))
-
-    def _add_relative(self, text: str, said: datetime) -> None:
-        """Add the days of relative dates in a text, such as "yesterday", counted from `said`."""
-        today = said.date()
-        for span in mentioned_spans(text, said):
-            first = (in_zone(span.since, said.tzinfo).date() - today).days
-            last = (in_zone(span.until, said.tzinfo).date() - today).days - 1
-            slack = _SLACK_DAYS if last > first else 0
-            if last - first > SPAN_DAYS_MAX:
-                ends = (day_at(today, first), day_at(today, last))
-                self.years.update(day.year for day in ends if day)
-            else:
-                self._add_days(today, first - slack, last + slack)
-        for (first, last), words in _DAYS_NEARBY.items():
-            if words.search(text):
-                self._add_days(today, first, last)
 
 
 def _make_valid_date(year: int, month: int, day: int) -> date | None:

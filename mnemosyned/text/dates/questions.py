@@ -388,37 +388,36 @@ class _TimeReader:
         self._remaining = text
         present = set(WORD.findall(text.casefold()))
         for rule in matching_time_patterns(present):
-            self._apply_rule(rule)
+            # Each match is blanked out for later patterns.
+            for match in rule.finditer(self._unmatched):
+                groups = {
+                    name: value.lower()
+                    for name, value in match.groupdict().items()
+                    if value
+                }
+                spans = matched_spans(groups, now, ahead=ahead)
+                if not spans or len(self._spans) >= spans_max:
+                    continue
+                self._spans.extend(spans)
+                self._unmatched = _blank_out(self._unmatched, match, "|")
+                self._is_dated |= not groups.keys().isdisjoint(
+                    ("name", "year", "month")
+                )
+                dated = "name" in groups and "nth" not in groups
+                if dated:
+                    # Terms such as `8-May`, which match only day and month side by side.
+                    month = MONTH_NAMES[ENGLISH_MONTHS[groups["name"]] - 1]
+                    terms = f"{month}-{groups['year']}" if "year" in groups else month
+                    if day := groups.get("day"):
+                        terms = f"{day}-{month} {month}-{day}"
+                    self._date_terms.append(terms)
+                if dated or not groups.keys() & _VERBATIM_GROUPS:
+                    self._remaining = _blank_out(self._remaining, match, " ")
 
     @property
     def spans(self) -> tuple[TimeSpan, ...]:
         """The spans collected, at most `spans_max`."""
         return tuple(self._spans[: self._spans_max])
-
-    def _apply_rule(self, rule: re.Pattern[str]) -> None:
-        """Add the spans of each match of a pattern, and blank the match out for later patterns."""
-        for match in rule.finditer(self._unmatched):
-            groups = {
-                name: value.lower()
-                for name, value in match.groupdict().items()
-                if value
-            }
-            spans = matched_spans(groups, self._now, ahead=self._ahead)
-            if not spans or len(self._spans) >= self._spans_max:
-                continue
-            self._spans.extend(spans)
-            self._unmatched = _blank_out(self._unmatched, match, "|")
-            self._is_dated |= not groups.keys().isdisjoint(("name", "year", "month"))
-            dated = "name" in groups and "nth" not in groups
-            if dated:
-                # Terms such as `8-May`, which match only day and month side by side.
-                month = MONTH_NAMES[ENGLISH_MONTHS[groups["name"]] - 1]
-                terms = f"{month}-{groups['year']}" if "year" in groups else month
-                if day := groups.get("day"):
-                    terms = f"{day}-{month} {month}-{day}"
-                self._date_terms.append(terms)
-            if dated or not groups.keys() & _VERBATIM_GROUPS:
-                self._remaining = _blank_out(self._remaining, match, " ")
 
     def question_times(self) -> QuestionTimes:
         """Return the spans, the order asked for and the remaining words of the question."""
