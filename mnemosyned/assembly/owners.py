@@ -171,31 +171,26 @@ class OwnerRounds:
         with self.owners.keep_claims_open():
             for _ in range(PASSES_MAX):
                 is_left = False
-                for page in self._owners_with_work():
+                config, now = self.shared.settings.config, self.shared.age_clock.now()
+                over = config.sleep.rollup_cutoff(now)
+                list_owners = partial(
+                    self.owners.with_work,
+                    before=config.sleep.cutoff(now),
+                    archived=retention_of(config).prunes,
+                    closed={level: open_from(level, over) for level in Level if level},
+                    limit=PAGE,
+                )
+                page = list_owners(after=engine_ports.LOCAL_OWNER)
+                while page and not self._stopped.is_set():  # ends, as numbers ascend
                     owners.update(page)
                     is_left |= any(list(self._workers.map(sleep, page)))
+                    page = list_owners(after=page[-1])
                 if not is_left:
                     break
         done, duration_s = len(owners), time.monotonic() - began
         self.last_round = FinishedRound(done, duration_s, self.shared.clock.now())
         if done:
             log.info("round_finished", owners=done, duration_s=round(duration_s, 1))
-
-    def _owners_with_work(self) -> Iterator[Sequence[int]]:
-        """Yield pages of the numbers of owners who need a sleep cycle, without the local owner."""
-        config, now = self.shared.settings.config, self.shared.age_clock.now()
-        over = config.sleep.rollup_cutoff(now)
-        list_owners = partial(
-            self.owners.with_work,
-            before=config.sleep.cutoff(now),
-            archived=retention_of(config).prunes,
-            closed={level: open_from(level, over) for level in Level if level},
-            limit=PAGE,
-        )
-        page = list_owners(after=engine_ports.LOCAL_OWNER)
-        while page and not self._stopped.is_set():  # ends, as numbers ascend
-            yield page
-            page = list_owners(after=page[-1])
 
     def _run_for_owner(self, owner: int, work: Callable[[OwnerMemory], R]) -> R | None:
         """Return the result of `work`, or None after a logged error. Raises only `DatabaseUnreachable`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
@@ -72,7 +72,20 @@ def place_by_time(
     """Return the scores by row number, raised for memories of the time, or first in the order, asked for."""
     if not scores or query.subject is None:
         return dict(scores)
-    relevances = _time_relevances(query, candidates, scores.keys())
+    matches = [match for match in candidates.memories if match.position in scores]
+    shares = _subject_shares(query, candidates, matches)
+    most = max(shares.values()) or 1.0
+    if query.order is TimeOrder.CURRENT:
+        most = 1.0
+    relevances = {
+        match.position: _Relevance(
+            shares[match.position] / most,
+            bool(query.asked and query.asked.has(match.source)),
+            match.position in candidates.mentioning,
+        )
+        for match in matches
+        if not query.spans or _is_of_time(query, match, candidates)
+    }
     best = max(map(sum, scores.values()))
     if query.order:
         ranked = _best_in_order(query, candidates, relevances)
@@ -136,26 +149,6 @@ def _is_of_time(query: Query, match: Match, candidates: SearchCandidates) -> boo
     return match.position in candidates.mentioning or any(
         span.since <= match.created_at < span.until for span in query.spans
     )
-
-
-def _time_relevances(
-    query: Query, candidates: SearchCandidates, positions: Collection[int]
-) -> dict[int, _Relevance]:
-    """Return {row number: relevance} of the candidates from the time that the question names."""
-    matches = [match for match in candidates.memories if match.position in positions]
-    shares = _subject_shares(query, candidates, matches)
-    most = max(shares.values()) or 1.0
-    if query.order is TimeOrder.CURRENT:
-        most = 1.0
-    return {
-        match.position: _Relevance(
-            shares[match.position] / most,
-            bool(query.asked and query.asked.has(match.source)),
-            match.position in candidates.mentioning,
-        )
-        for match in matches
-        if not query.spans or _is_of_time(query, match, candidates)
-    }
 
 
 def _subject_shares(

@@ -351,7 +351,19 @@ class AuditLog:
             is_last = self._is_closing
             try:
                 if is_last or time.monotonic() >= self._minute_ends:
-                    self._note_minute()
+                    self._minute_ends = time.monotonic() + MINUTE_S
+                    self._names.clear()
+                    now = datetime.now(UTC)
+                    with self._changing:
+                        logins, self._logins = self._logins, Counter()
+                    for (address, owner), count in logins.items():
+                        entry = AuditEntry(at=now, verb="login", outcome="unauthorized")
+                        entry.address, entry.about, entry.count = address, owner, count
+                        self._put(entry)
+                    if self._noted and (moved := self._take_changed_heads()):
+                        self._put(AuditEntry(at=now, verb=HEADS, heads=moved))
+                    if self._noted and self._is_closing:
+                        self._put(AuditEntry(at=now, verb=STOPPED), is_last=True)
                 while self._queue or self._sealed or self._unfiled:
                     self._write_batch()
             except Exception as error:  # noqa: BLE001 the thread must go on
@@ -366,21 +378,6 @@ class AuditLog:
         with self._changing:
             self._failure = str(error) or repr(error)
             self._changing.notify_all()
-
-    def _note_minute(self) -> None:
-        """Queue entries on failed logins, on changed heads of other chains, and when closing on the stop."""
-        self._minute_ends = time.monotonic() + MINUTE_S
-        self._names.clear()
-        now = datetime.now(UTC)
-        with self._changing:
-            logins, self._logins = self._logins, Counter()
-        for (address, owner), count in logins.items():
-            where: dict[str, Any] = {"address": address, "about": owner, "count": count}
-            self._put(AuditEntry(at=now, verb="login", outcome="unauthorized", **where))
-        if self._noted and (moved := self._take_changed_heads()):
-            self._put(AuditEntry(at=now, verb=HEADS, heads=moved))
-        if self._noted and self._is_closing:
-            self._put(AuditEntry(at=now, verb=STOPPED), is_last=True)
 
     def _take_changed_heads(self) -> Heads:
         """Return the newest lines of other processes' chains that changed since the last call."""

@@ -491,7 +491,26 @@ class BackupKeeper:
             return
         try:
             with self.lease.exclusive(purpose="a scheduled backup"):
-                self._back_up_by_schedule()
+                # First the parts of copies that a crash left: they may have filled the disk.
+                for part in islice(find_parts(self.folder, "memory-*.db"), FILES_MAX):
+                    old = time.time() - part.stat().st_mtime > PARTIAL_AGE_S
+                    name = part.name.partition(".partial")[0]
+                    if old and backup_schedule.dated_backup(name):
+                        part.unlink(missing_ok=True)
+                made = self._back_up_to(self._make_dated_target(scheduled=True))
+                self._problem, self._retry_at = "", 0.0
+                keep = backup_schedule.BackupRetention.parse(
+                    str(self.settings.config.backup.keep)
+                )
+                expired = keep.select_expired(dated_backups(self.folder))
+                for backup in expired:
+                    (self.folder / backup.name).unlink(missing_ok=True)
+                left = dated_backups(self.folder)
+                self._forgotten.drop_before(min(left).made_at)
+                removed = len(expired)
+                log.info(
+                    "backup_made", file=made.file, bytes=made.bytes, removed=removed
+                )
         except errors.SleepInProgress:
             return  # the next check of the triggers comes soon
         except (errors.MnemosynedError, OSError) as error:
@@ -541,26 +560,6 @@ class BackupKeeper:
                 "of backup.schedule: mnem backup makes one now"
             )
         return warnings
-
-    def _back_up_by_schedule(self) -> None:
-        """Delete old unfinished copies, make a dated backup, and delete backups beyond the rules."""
-        # First the parts of copies that a crash left: they may have filled the disk.
-        for part in islice(find_parts(self.folder, "memory-*.db"), FILES_MAX):
-            old = time.time() - part.stat().st_mtime > PARTIAL_AGE_S
-            if old and backup_schedule.dated_backup(part.name.partition(".partial")[0]):
-                part.unlink(missing_ok=True)
-        target = self._make_dated_target(scheduled=True)
-        made = self._back_up_to(target)
-        self._problem, self._retry_at = "", 0.0
-        keep = backup_schedule.BackupRetention.parse(
-            str(self.settings.config.backup.keep)
-        )
-        expired = keep.select_expired(dated_backups(self.folder))
-        for backup in expired:
-            (self.folder / backup.name).unlink(missing_ok=True)
-        left = dated_backups(self.folder)
-        self._forgotten.drop_before(min(left).made_at)
-        log.info("backup_made", file=made.file, bytes=made.bytes, removed=len(expired))
 
     def _back_up_to(self, target: Path) -> BackedUp:
         """Back up to `target`, and record that in the list of forgotten memories; return size and counts."""

@@ -259,7 +259,18 @@ class ExchangeService:
                     expected=expected,
                 )
                 written.add("header", msgspec.json.encode(header))
-                for reason in self._add_records(records, written):
+                ends = time.monotonic() + DURATION_S
+                log_bytes_max = self._wal_bytes() + LOG_GROWTH_MAX
+                for record in records:
+                    pause_for_other_owners()
+                    written.add(KIND_NAMES[type(record)], verbs.encode_record(record))
+                    if written.waiting_bytes < CHUNK_BYTES:
+                        continue
+                    reason = ""
+                    if time.monotonic() > ends:
+                        reason = f"it took longer than {DURATION_S:g} s"
+                    elif self._wal_bytes() > log_bytes_max:
+                        reason = "the write-ahead log grew too long meanwhile"
                     yield written.take()
                     if reason:
                         log.warning("export_cut_off", reason=reason)
@@ -269,27 +280,6 @@ class ExchangeService:
             yield written.footer()
         finally:
             self._exporting.release()
-
-    def _add_records(
-        self, records: Iterator[Record], written: _ExportLines
-    ) -> Iterator[str]:
-        """Add the lines of all records to `written`; yield whenever there is enough for a chunk.
-
-        The yielded text says why the export has to end early; it is empty while it may go on.
-        """
-        ends = time.monotonic() + DURATION_S
-        log_bytes_max = self._wal_bytes() + LOG_GROWTH_MAX
-        for record in records:
-            pause_for_other_owners()
-            written.add(KIND_NAMES[type(record)], verbs.encode_record(record))
-            if written.waiting_bytes < CHUNK_BYTES:
-                continue
-            if time.monotonic() > ends:
-                yield f"it took longer than {DURATION_S:g} s"
-            elif self._wal_bytes() > log_bytes_max:
-                yield "the write-ahead log grew too long meanwhile"
-            else:
-                yield ""
 
     def _wal_bytes(self) -> int:
         file = self.file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -342,30 +342,28 @@ class MemoryService:
             learnings = [learning for draft in drafts for learning in draft.learnings]
             return verbs.RememberedMany([], would_learn=learnings)
         kept = self._store_drafts(drafts, import_action(request.import_id, now))
-        if request.import_id:
-            self._keep_agent_sessions(draft.memory for draft in drafts)
-        return kept
-
-    def _keep_agent_sessions(self, memories: Iterable[values.MemoryRecord]) -> None:
-        """Store the project of each imported session of an agent, for later briefings in the project."""
-        agents = self.store.agents
-        last = {each.session: each for each in memories if "cwd" in each.metadata}
-        for session, memory in last.items():
+        if not request.import_id:
+            return kept
+        # The projects of agents' sessions, for later briefings there.
+        stored = [draft.memory for draft in drafts]
+        last = {each.session: each for each in stored if "cwd" in each.metadata}
+        for session, latest in last.items():
             client, _, conversation = session.partition(":")
-            project, directory = map(memory.metadata.get, ("project", "cwd"))
-            is_known = not project or agents.session(session)
-            if is_known or client != memory.source or not conversation:
+            project, directory = map(latest.metadata.get, ("project", "cwd"))
+            is_known = not project or self.store.agents.session(session)
+            if is_known or client != latest.source or not conversation:
                 continue
-            kept = AgentSession(
+            agent_session = AgentSession(
                 session=session,
                 client=client,
                 conversation=conversation,
-                started_at=memory.created_at,
-                seen_at=memory.created_at,
+                started_at=latest.created_at,
+                seen_at=latest.created_at,
                 project=str(project),
                 directory=str(directory),
             )
-            agents.keep_session(kept)
+            self.store.agents.keep_session(agent_session)
+        return kept
 
     def _store_drafts(
         self, drafts: Sequence[Draft], action: values.Action | None = None

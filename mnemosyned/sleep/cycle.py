@@ -151,23 +151,6 @@ def _plan_rollups(
             coming.append(summary)
 
 
-def _estimate_model_s(
-    groups: Sequence[consolidation.GroupReport], context: CycleContext
-) -> float | None:
-    """Return how many seconds a model would write for these groups; None without a model."""
-    status = context.summarizer.status()
-    if status.state is not SummarizerState.MODEL:
-        return None
-    pace = context.store.sleep.chars_per_s(status.name) or MODEL_CHARS_PER_S
-    are_summarized = context.limits.are_summarized
-    read = (
-        group.chars_before
-        for group in groups
-        if not group.level and are_summarized(group.items, group.chars_before)
-    )
-    return sum(read) / pace
-
-
 PLAN_SIZE = 10_000
 CLAIM_LOST = "the database ended the connection that kept other daemons from sleeping"
 
@@ -316,6 +299,17 @@ class SleepCycle:
         if context.rolls_up and len(begun) == len(batches):
             cutoff = context.sleep.rollup_cutoff(now)
             groups.extend(_plan_rollups(batches, context, cutoff=cutoff))
+        model_s = None
+        status = context.summarizer.status()
+        if status.state is SummarizerState.MODEL:
+            pace = self.store.sleep.chars_per_s(status.name) or MODEL_CHARS_PER_S
+            are_summarized = context.limits.are_summarized
+            read = (
+                group.chars_before
+                for group in groups
+                if not group.level and are_summarized(group.items, group.chars_before)
+            )
+            model_s = sum(read) / pace
         report = cycle_report(groups, context=context, candidates=len(pending))
         return replace(
             report,
@@ -323,7 +317,7 @@ class SleepCycle:
             dry_run=True,
             evicted=0,
             remaining=len(pending),
-            model_s=_estimate_model_s(groups, context),
+            model_s=model_s,
         )
 
     def _make_context(

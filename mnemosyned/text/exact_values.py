@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 from functools import cache
 
 from mnemosyned.text.details import SELF_EXPLANATORY_KINDS, Detail, DetailKind
@@ -53,10 +52,20 @@ def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
         value = text[start:stop]
         details[kind, value] = Detail(kind, value, sensitive=True, memory=memory)
     starts = [secret.start for secret in secrets]
-    for kind, start, value in _find_exact_values(text):
+    for match in _SCAN.finditer(text):
+        group = match.lastgroup
+        if group is None:
+            continue
+        start = match.start("number" if group in _OPENED_BY_NUMBER else group)
+        value = text[start : match.end()]
+        kind = _kind_of_group(group)
+        if group in _TRIMMED:
+            value = value.rstrip(_TRAILING)
+        if kind in _WITH_TAIL and not value.isascii():
+            value = _GLUED_TAIL.sub(r"\1", value)
         if len(details) >= DETAILS_MAX:
             break
-        if (kind, value) in details:
+        if len(value) > VALUE_CHARS_MAX or (kind, value) in details:
             continue
         stop = start + len(value)
         nearby = secrets[
@@ -75,20 +84,3 @@ def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
 def _kind_of_group(group: str) -> DetailKind:
     """Return the kind of exact value that a named group of the pattern matches."""
     return DetailKind.IDENTIFIER if group == "flag" else DetailKind(group.strip("_"))
-
-
-def _find_exact_values(text: str) -> Iterator[tuple[DetailKind, int, str]]:
-    """Yield the kind, start and text of each exact value that the pattern finds."""
-    for match in _SCAN.finditer(text):
-        group = match.lastgroup
-        if group is None:
-            continue
-        start = match.start("number" if group in _OPENED_BY_NUMBER else group)
-        value = text[start : match.end()]
-        kind = _kind_of_group(group)
-        if group in _TRIMMED:
-            value = value.rstrip(_TRAILING)
-        if kind in _WITH_TAIL and not value.isascii():
-            value = _GLUED_TAIL.sub(r"\1", value)
-        if len(value) <= VALUE_CHARS_MAX:
-            yield kind, start, value

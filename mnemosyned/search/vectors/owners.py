@@ -280,7 +280,17 @@ class SharedVectors(embedding.EmbeddingThread):
             if owner is not None:
                 self._index_owner(owner)
             elif time.monotonic() >= self._round_at:
-                self._find_owners()
+                try:
+                    page = self._lacking(self.identity, self._round_after, ROUND_PAGE)
+                except MnemosynedError as error:
+                    log.warning("owners_without_vectors_unknown", reason=error.message)
+                    page = []
+                for lacking in page:
+                    self.turns.add(lacking)
+                self._round_after = page[-1] if page else 0
+                if not page:
+                    self._note_other_model("")  # the next round may find one again
+                    self._round_at = time.monotonic() + ROUND_S
             else:
                 soonest = self._round_at - time.monotonic()
                 next_s = self.turns.next_s()
@@ -321,20 +331,6 @@ class SharedVectors(embedding.EmbeddingThread):
                     codes.drop_vectors()
                 if left < 0 and other != owner:
                     del self._indexes[other]
-
-    def _find_owners(self) -> None:
-        """Queue the next page of owners that lack vectors; after the last page, start again in `ROUND_S`."""
-        try:
-            page = self._lacking(self.identity, self._round_after, ROUND_PAGE)
-        except MnemosynedError as error:
-            log.warning("owners_without_vectors_unknown", reason=error.message)
-            page = []
-        for owner in page:
-            self.turns.add(owner)
-        self._round_after = page[-1] if page else 0
-        if not page:
-            self._note_other_model("")  # the next round may find one again
-            self._round_at = time.monotonic() + ROUND_S
 
     def _index_owner(self, owner: int) -> None:
         """Embed a batch of an owner's memories, and queue the owner again if more are left.

@@ -207,30 +207,22 @@ class PostgresWords(WordRows):
             else:
                 self._store_newest(forms, what, _merge_newest(parts, what.most))
         for _ in range(LOOKS_MAX):
-            common = self._look_up_newest(common)
+            # Apart: one with no bound would have the others' statement read the whole table.
+            unbounded = {key: what for key, what in common.items() if not what.above}
+            bounded = {key: what for key, what in common.items() if what.above}
+            newest = [
+                *self._read_newest_of_each(unbounded),
+                *self._read_newest_of_each(bounded),
+            ]
+            common = {}  # those with too few rows are looked up further back
+            for forms, what, rows in newest:
+                if len(rows) < what.most and what.above:
+                    further = self.last - WIDENING * (self.last - what.above)
+                    common[forms] = what._replace(above=max(0, further))
+                else:
+                    self._store_newest(forms, what, rows)
             if not common:
                 break
-
-    def _look_up_newest(self, asked: dict[Forms, Asked]) -> dict[Forms, Asked]:
-        """Look up the newest rows of common words, for each word above its asked row number.
-
-        Save the rows of a word if there are enough; return the other words, to be asked further back.
-        """
-        bounded = {forms: what for forms, what in asked.items() if what.above}
-        unbounded = {forms: what for forms, what in asked.items() if not what.above}
-        # Apart: one with no bound would have the others' statement read the whole table.
-        found = [
-            *self._read_newest_of_each(unbounded),
-            *self._read_newest_of_each(bounded),
-        ]
-        again: dict[Forms, Asked] = {}
-        for forms, what, rows in found:
-            if len(rows) < what.most and what.above:
-                further = self.last - WIDENING * (self.last - what.above)
-                again[forms] = what._replace(above=max(0, further))
-            else:
-                self._store_newest(forms, what, rows)
-        return again
 
     def _read_newest_of_each(
         self, asked: dict[Forms, Asked]

@@ -359,7 +359,19 @@ def repair_database(database: Path, migrations: Path) -> Iterator[str]:
             changed = connection.execute(f"{statement} WHERE {orphans.where}").rowcount
             if changed:
                 yield f"{action} {changed:,} {orphans.words}"
-        yield from _recount_totals(connection)
+        miscounted = sum(
+            connection.execute(
+                f"UPDATE episodic_memory AS e SET item_count = {ORIGINALS} "
+                f"WHERE level = ? AND {MISCOUNTED}",
+                (level,),
+            ).rowcount
+            for level in range(4)  # upward, as each level counts the one below
+        )
+        if miscounted:
+            yield f"counted the originals of {miscounted:,} summaries again"
+        for tier, table in TIER_TABLES.items():
+            if connection.execute(_TOTALS.format(table=table, tier=tier)).rowcount:
+                yield f"counted the {tier} tier again"
     for index in fulltext.rebuild_indexes(database):
         yield f"rebuilt the full-text index {index} from the texts"
 
@@ -520,20 +532,3 @@ def _return_orphans(connection: sqlite3.Connection) -> Iterator[str]:
     connection.execute("COMMIT")
     if moved:
         yield f"brought {moved:,} originals without a summary back to working memory"
-
-
-def _recount_totals(connection: sqlite3.Connection) -> Iterator[str]:
-    """Correct counts of summaries' originals and of tiers; yield a line of text for each."""
-    miscounted = sum(
-        connection.execute(
-            f"UPDATE episodic_memory AS e SET item_count = {ORIGINALS} "
-            f"WHERE level = ? AND {MISCOUNTED}",
-            (level,),
-        ).rowcount
-        for level in range(4)  # upward, as each level counts the one below
-    )
-    if miscounted:
-        yield f"counted the originals of {miscounted:,} summaries again"
-    for tier, table in TIER_TABLES.items():
-        if connection.execute(_TOTALS.format(table=table, tier=tier)).rowcount:
-            yield f"counted the {tier} tier again"

@@ -377,8 +377,6 @@ class _TimeReader:
     def __init__(
         self, text: str, now: datetime, *, ahead: bool, spans_max: int = SPANS_MAX
     ) -> None:
-        self._now = now
-        self._ahead = ahead
         self._spans_max = spans_max
         self._spans: list[TimeSpan] = []
         self._date_terms: list[str] = []
