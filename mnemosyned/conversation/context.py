@@ -147,7 +147,14 @@ class ContextManager:
     ) -> ChosenWindow:
         """Compact the history if due; return the newest messages, even beyond the budget, and more that fit."""
         new = as_user_message(new_message)
-        compaction = self._compact(system, history, new)
+        compaction = None
+        if self._consolidator is not None:
+            usage = self._counter.total([{"content": system}, *history, new])
+            if self._consolidator.due(usage).due:
+                done = self._consolidator.compact(
+                    history, keep_recent=self.budget.fresh_tail_count
+                )
+                compaction = done if done.changed else None
         selection = WindowSelection(
             compaction.messages if compaction else history,
             new,
@@ -156,14 +163,19 @@ class ContextManager:
             room=self.budget.history + lent_tokens,
         )
         selection.add_summaries(PastSummary.of(summary) for summary in summaries)
+        kept = selection.kept_positions
+        if compaction:  # it may have moved them
+            positions: dict[int, list[int]] = {}
+            for position, message in enumerate(history):
+                positions.setdefault(id(message), []).append(position)
+            keys = [id(selection.history[index]) for index in reversed(kept)]
+            kept = sorted(positions[key].pop() for key in keys if positions.get(key))
         return ChosenWindow(
             system=system,
             history=history,
             selection=selection,
             compaction=compaction,
-            kept=_find_kept_positions(history, selection)
-            if compaction
-            else selection.kept_positions,
+            kept=kept,
         )
 
     def assemble(
@@ -254,20 +266,6 @@ class ContextManager:
             + max(0, budget.learnings - learnings_tokens),
         )
 
-    def _compact(
-        self, system: str, history: Sequence[Message], new: Message
-    ) -> Compaction | None:
-        """Return the compaction of the history; None if it is not due, or would change nothing."""
-        if self._consolidator is None:
-            return None
-        usage = self._counter.total([{"content": system}, *history, new])
-        if not self._consolidator.due(usage).due:
-            return None
-        done = self._consolidator.compact(
-            history, keep_recent=self.budget.fresh_tail_count
-        )
-        return done if done.changed else None
-
 
 class _AddedSections(NamedTuple):
     """Sections of memory and learnings as shown, with their tokens and number of entries."""
@@ -294,19 +292,6 @@ def count_tool_definition_tokens(
     if not definitions:
         return 0
     return counter.text(json.dumps(list(definitions), ensure_ascii=False, default=str))
-
-
-def _find_kept_positions(
-    history: Sequence[Message], selection: WindowSelection
-) -> list[int]:
-    """Return the positions in `history` of the kept messages, which a compaction may have moved."""
-    positions: dict[int, list[int]] = {}
-    for position, message in enumerate(history):
-        positions.setdefault(id(message), []).append(position)
-    kept = [
-        id(selection.history[index]) for index in reversed(selection.kept_positions)
-    ]
-    return sorted(positions[key].pop() for key in kept if positions.get(key))
 
 
 class WindowFitter:

@@ -59,8 +59,19 @@ class WindowSelection:
         )
         self._tokens_left = room - self.new_tokens - tail_tokens
         self._kept_leading: dict[int, messages.Message] = {}
-        """Leading summaries that are kept, as they are or shortened, by position."""
-        self._keep_leading()
+        """The newest summary at the history's start, shortened if necessary, and older ones that fit."""
+        for position in reversed(self._leading):
+            message, cost = history[position], self._count_tokens_at(position)
+            if cost > self._tokens_left:
+                if self._kept_leading:
+                    continue
+                tokens = max(self._tokens_left, SUMMARY_TOKENS_MIN)
+                shorter = shrink_summary(message, tokens, counter.text)
+                shorter_cost = counter.message(shorter)
+                if shorter_cost < cost:
+                    message, cost = shorter, shorter_cost
+            self._kept_leading = {position: message, **self._kept_leading}
+            self._tokens_left -= cost
         self._past: list[messages.Message] = []
         """Summaries of earlier conversations that are shown."""
         self.start = self._find_start(self._tokens_left)
@@ -186,21 +197,6 @@ class WindowSelection:
             cost = self._counter.message(self.history[position])
             self._costs[position] = cost
         return cost
-
-    def _keep_leading(self) -> None:
-        """Keep the newest summary at the history's start, shortened if necessary, and older ones that fit."""
-        for position in reversed(self._leading):
-            message, cost = self.history[position], self._count_tokens_at(position)
-            if cost > self._tokens_left:
-                if self._kept_leading:
-                    continue
-                tokens = max(self._tokens_left, SUMMARY_TOKENS_MIN)
-                shorter = shrink_summary(message, tokens, self._counter.text)
-                shorter_cost = self._counter.message(shorter)
-                if shorter_cost < cost:
-                    message, cost = shorter, shorter_cost
-            self._kept_leading = {position: message, **self._kept_leading}
-            self._tokens_left -= cost
 
     def _find_start(self, tokens: int) -> int:
         """Return the position from which whole groups of messages before the fresh tail fit in `tokens`."""

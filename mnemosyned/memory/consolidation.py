@@ -190,7 +190,12 @@ def plan(pending: Sequence[Pending], *, limits: GroupLimits) -> list[Batch]:
         groups.setdefault((memory.session, memory.source), []).append(memory)
     batches: list[Batch] = []
     for group in groups.values():
-        for run in _split_at_pauses(group, limits.pause):
+        runs = [[group[0]]]
+        for memory in group[1:]:
+            if memory.created_at - runs[-1][-1].created_at >= limits.pause:
+                runs.append([])
+            runs[-1].append(memory)
+        for run in runs:
             parts = _split_by_size(run, limits)
             batches.extend(Batch(tuple(part)) for part in parts)
     return sorted(batches, key=lambda batch: batch.covers_from)
@@ -219,19 +224,6 @@ def closed_batches(
     last = max(reversed(batches), key=lambda batch: batch.covers_until)
     others = [batch for batch in batches if batch.scope != last.scope]
     return others or list(batches)
-
-
-def _split_at_pauses(
-    group: Sequence[Pending], pause: timedelta
-) -> Iterator[list[Pending]]:
-    """Yield the memories, oldest first, in parts: a new one begins after a pause of `pause` or more."""
-    run = [group[0]]
-    for memory in group[1:]:
-        if memory.created_at - run[-1].created_at >= pause:
-            yield run
-            run = []
-        run.append(memory)
-    yield run
 
 
 def _split_by_size(run: list[Pending], limits: GroupLimits) -> Iterator[list[Pending]]:

@@ -248,8 +248,6 @@ class BriefingService:
         first = {each.text.casefold(): each for each in reversed(in_force)}
         return [each for each in in_force if each is first[each.text.casefold()]]
 
-    # ---------------------------------------------------------------- ledger
-
     def injections(
         self, request: conversation.Injections
     ) -> conversation.InjectionList:

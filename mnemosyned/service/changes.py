@@ -62,8 +62,6 @@ class ChangeService:
     """Reads new texts again."""
     vectors: MemoryVectors
 
-    # ------------------------------------------------------------- tags and pins
-
     def change_tags(self, request: verbs.Tag | verbs.Untag) -> verbs.Tagged:
         """Add tags to the selected memories, or remove them; with `dry_run`, only preview that."""
         tags = tag_names(request.tags)
@@ -123,8 +121,6 @@ class ChangeService:
     def _new_action(self, kind: ActionKind) -> Action:
         now = self.sleeper.cycle.clock.now()
         return Action(new_id(now), kind, now)
-
-    # ------------------------------------------------------------------ edit
 
     def edit(self, request: verbs.EditMemory) -> verbs.Edited:
         """Edit one memory by id, or all selected by filters; with `dry_run`, only preview.
@@ -350,8 +346,6 @@ class ChangeService:
             secrets=secrets,
             note="; ".join(filter(None, notes)),
         )
-
-    # ------------------------------------------------------------- learnings
 
     def learn(self, request: conversation.Learn) -> conversation.Learned:
         """Store a new learning; return the learning and the ids of learnings it supersedes."""

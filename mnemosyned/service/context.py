@@ -364,8 +364,6 @@ class WindowService:
             known[learning.memory or ""].append(learning.text)
         return list(_quotable_lines(hits, question, seen=seen, known=known))
 
-    # --------------------------------------------------------------- compact
-
     def compact(self, request: Compact) -> Shortened:
         """Shorten a conversation if near its token limit or with `force`; store the removed messages."""
         counter = self.settings.counter

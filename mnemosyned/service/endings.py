@@ -432,8 +432,6 @@ class EndingFinder:
         matches = self.store.search.candidates(query).memories
         return sorted(matches, key=lambda match: -match.score)
 
-    # ----------------------------------------------------------------- verbs
-
     def list_endings(self, request: conversation.Endings) -> conversation.EndingList:
         """Return ended statements, the last found first.
 

@@ -405,8 +405,6 @@ class RetentionService:
         except errors.StorageFailed as error:
             log_failure("upkeep_put_off", error)
 
-    # ---------------------------------------------------------- grace period
-
     def _begin_grace(self) -> Grace | None:
         """Return a grace period that begins now, with an id for a call; None if the settings give none."""
         hours = self.settings.config.forget.grace_hours
@@ -449,8 +447,6 @@ class RetentionService:
         count = self._delete_for_good(due)
         log.info("forgotten_for_good", count=count)
         return count
-
-    # ---------------------------------------------------------------- prune
 
     def prune(self, request: verbs.Prune) -> verbs.Pruned:
         """Delete the text of old originals as a request says; with `dry_run`, only preview that.
@@ -505,8 +501,6 @@ class RetentionService:
             newest=prunable.newest,
             more=len(ids) >= PRUNED_MAX,
         )
-
-    # --------------------------------------------------------------- forget
 
     def forget(self, request: verbs.Forget) -> verbs.Forgotten:
         """Forget the selected memories chunk by chunk, then rewrite their summaries; return counts.
@@ -709,8 +703,6 @@ class RetentionService:
             call=grace.call if grace else "",
             backups=backups,
         )
-
-    # -------------------------------------------------------------- restore
 
     def restore(self, request: verbs.Restore) -> verbs.Restored:
         """Move an archived original back to working memory, pinned, or restore forgotten memories.

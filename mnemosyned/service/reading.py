@@ -270,8 +270,6 @@ class ListService:
         ]
         return self.with_figures(listing.DayList(days, request.by))
 
-    # ---------------------------------------------------------- daily figures
-
     def count_recall(self, duration_s: float) -> None:
         """Count a recall that took so many seconds."""
         step = round(log2(max(duration_s * 1_000, RECALL_MS_MIN)) * STEPS)

@@ -289,8 +289,6 @@ class MemoryService:
             self.events.publish_answer(request, result)
         return result
 
-    # ------------------------------------------------------------- exchange
-
     def export(self, request: Export) -> Iterator[bytes]:
         """Yield the selected records as lines, some at a time; closing the iterator ends the snapshot."""
         return self._exchange.export(request)
@@ -315,14 +313,10 @@ class MemoryService:
         self.vectors.note_new_memories()
         self.sleeper.enforce_cap()
 
-    # ----------------------------------------------------------------- ends
-
     def stop_writes(self) -> None:
         """Refuse all later requests that change the store, and publish that the daemon stops."""
         self._stopping = True
         self.events.publish(upkeep.EventKind.STOPPING)
-
-    # ------------------------------------------------------------- remember
 
     def remember(self, request: verbs.Remember) -> values.Acknowledged:
         """Store one memory; return the id, and whether the memory is new."""
@@ -380,8 +374,6 @@ class MemoryService:
             for answer, draft in zip(kept.acknowledged, drafts, strict=True)
         ]
         return verbs.RememberedMany(memories, kept.learned)
-
-    # --------------------------------------------------------------- recall
 
     def recall(
         self, request: verbs.Recall, groups: Groups = NO_GROUPS
@@ -549,8 +541,6 @@ class MemoryService:
         answer = self._window.compact(request)
         self.sleeper.enforce_cap()
         return answer
-
-    # ---------------------------------------------------------------- sleep
 
     def sleep(self, request: upkeep.Sleep) -> CycleReport:
         """Run, preview, stop or pause sleep cycles, as a request asks."""

@@ -131,8 +131,6 @@ class UndoService:
             note=note,
         )
 
-    # ------------------------------------------------------------- actions
-
     def _find_action(self, id: str) -> UndoableAction | None:
         """Return the action with an id, None for another id, such as a cycle's.
 
@@ -246,8 +244,6 @@ class UndoService:
         ids = list(dict.fromkeys(step.memory for step in steps))
         found = _run_chunks(ids, self.store.memories.existing)
         return {memory.id: memory for chunk in found for memory in chunk}
-
-    # --------------------------------------------------------------- cycles
 
     def _undo_cycle(self, request: Undo, cycle: str) -> Undone:
         """Move the originals of a cycle back to working memory; with `dry_run`, only preview that.

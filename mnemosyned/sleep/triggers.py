@@ -120,9 +120,6 @@ def select_by_tokens(
     return Selection(session=name, oldest=max(1, ceil(rows * (1 - min(kept, 1)))))
 
 
-# ------------------------------------------------------------ model at work
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineState:
     """Power supply and load of the machine."""

@@ -97,9 +97,6 @@ Weight = Annotated[float, Meta(ge=0, le=1)]
 Tags = Annotated[list[TagName], Meta(max_length=values.TAGS_MAX)]
 
 
-# -------------------------------------------------------------------- edit
-
-
 class Edited(SelectionPreview, frozen=True, kw_only=True):
     """Memories that were edited."""
 
@@ -153,9 +150,6 @@ class EditMemory(Filtered[Edited], frozen=True, kw_only=True):
     ] = False
 
 
-# ------------------------------------------------------------ tag and untag
-
-
 class Tagged(SelectionPreview, frozen=True, kw_only=True):
     """Memories that were given tags or lost them."""
 
@@ -192,9 +186,6 @@ class Untag(_TagChange[Tagged], frozen=True, kw_only=True):
     """
 
 
-# ------------------------------------------------------------ pin and unpin
-
-
 class Pinned(SelectionPreview, frozen=True, kw_only=True):
     """Whether working memories are pinned now."""
 
@@ -228,9 +219,6 @@ class Unpin(Selecting[Pinned], frozen=True, kw_only=True):
 
 METADATA_BYTES_MAX = 64 * 1024
 BATCH_MAX = 1_000
-
-
-# ------------------------------------------------------------------ remember
 
 
 class _RememberContent(Request[R], frozen=True):
@@ -310,9 +298,6 @@ class RememberMany(_Memories[RememberedMany], frozen=True, kw_only=True):
     import_id: ImportId = None
 
 
-# -------------------------------------------------------------------- recall
-
-
 class Recalled(RowList[values.Hit], frozen=True):
     """The hits, best first; empty when nothing bears on the question for sure."""
 
@@ -355,9 +340,6 @@ class Recall(_Query[Recalled], frozen=True, kw_only=True):
         bool, doc("include superseded memories; each hit lists what it replaced")
     ] = False
     reveal: Reveal = False
-
-
-# ----------------------------------------------------------- get and expand
 
 
 class Got(msgspec.Struct, frozen=True):

@@ -16,9 +16,6 @@ BackupFile = Annotated[str, Meta(min_length=1, max_length=4_096)]
 Characters = Annotated[int, Meta(ge=0)]
 
 
-# -------------------------------------------------------------------- forget
-
-
 class Forgotten(SelectionPreview, frozen=True, kw_only=True):
     """The receipt, in numbers; only a preview has a line for each memory."""
 
@@ -74,9 +71,6 @@ class Forget(Selecting[Forgotten], frozen=True, kw_only=True):
     ] = False
 
 
-# ------------------------------------------------------------------- restore
-
-
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
     """An original that is back in working memory, pinned; or memories that were forgotten."""
 
@@ -101,9 +95,6 @@ class Restore(ById[Restored], frozen=True):
 
     writes = True
     takes_long = True
-
-
-# --------------------------------------------------------------------- prune
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,9 +134,6 @@ class Prune(Request[Pruned], frozen=True, kw_only=True):
     believe_clock: Annotated[
         bool, doc("trust the date, although the clock jumped ahead")
     ] = False
-
-
-# -------------------------------------------------------------------- backup
 
 
 class BackedUp(msgspec.Struct, frozen=True, kw_only=True):

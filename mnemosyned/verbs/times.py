@@ -135,9 +135,6 @@ def _require_time(
     return meant
 
 
-# ------------------------------------------------------------------ requests
-
-
 def read_request_times(
     kind: type[msgspec.Struct],
     given: G,

@@ -171,8 +171,6 @@ class RestoreTransaction(ABC):
             id = str(getattr(record, "id", ""))
             self._outcome.count(KIND_NAMES[type(record)], id, store(record))
 
-    # ------------------------------------------------- episodes and memories
-
     def _restore_groups(
         self, episodes: Sequence[ExportedEpisode], memories: Sequence[ExportedMemory]
     ) -> None:

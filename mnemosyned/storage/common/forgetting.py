@@ -395,8 +395,6 @@ class DeletionStore(StorePart):
             state.request_purge(session)
         return removal
 
-    # ---------------------------------------------------------- grace period
-
     @writes
     def put_back(
         self, session: CommonSession, keys: Sequence[str]
@@ -491,8 +489,6 @@ class DeletionStore(StorePart):
             id=id,
         )
         return optional_instant(final_at)
-
-    # ----------------------------------------------------------------- purge
 
     @reads
     def orphaned_log_names(self, session: CommonSession) -> tuple[list[str], list[str]]:

@@ -463,8 +463,6 @@ class ListStore(StorePart):
         )
         session.keep_newest("daily_figures", "day", "day", FIGURE_DAYS_MAX)
 
-    # --------------------------------------------------------------- memories
-
     def _memory_keys(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[ListKey]:
@@ -603,8 +601,6 @@ class ListStore(StorePart):
             text = f"({edge}, e.seq) {beyond} (%(edge)s, %(edge_seq)s)"
             read = [Condition(text, {"edge": moment, "edge_seq": seq})]
             size = min(2 * size, LIST_LIMITS.episodes_max)
-
-    # -------------------------------------------------------------- summaries
 
     def _summary_keys(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]

@@ -287,8 +287,6 @@ class RecordStore(StorePart):
         """
         return self._engine.write(self._intake(drafts, action).run)
 
-    # ------------------------------------------------------------ compactions
-
     @writes
     def add_compactions(
         self, session: CommonSession, compactions: Sequence[ports.NewCompaction]

@@ -148,9 +148,6 @@ def stored_values(columns: str, record: object) -> dict[str, Any]:
     return values
 
 
-# ------------------------------------------------------------ what is remembered
-
-
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from mnemosyned.storage.common.session import (
     writes,
 )
 from mnemosyned.storage.common.state import ancestors
+from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.dates.questions import TimeSpan
 from mnemosyned.text.languages.tables import TimeOrder
 
@@ -125,6 +126,17 @@ class CommonIndex(finding.SearchIndex):
                 **narrow.values,
             ).fetchall()
         ]
+
+    def read_beginnings(
+        self, positions: Collection[int]
+    ) -> Iterator[tuple[int, datetime, str]]:
+        for table in self._session.memory_tables:
+            for position, created_at, text in self._session.execute(
+                f"SELECT seq, created_at, substr(content, 1, {MENTION_CHARS_MAX}) FROM {table} "
+                "WHERE owner = %(owner)s AND seq = ANY(%(positions)s::bigint[])",
+                positions=sorted(positions),
+            ).fetchall():
+                yield position, instant(created_at), text
 
     def summary_of_period(self, level: Level, begins: datetime) -> int | None:
         seq: int | None = self._session.select_value(

@@ -390,7 +390,12 @@ class IndexSearch:
             for phrase in longer:
                 found[phrase] = holders = TermOccurrences([], [], [])
                 for seq, held in texts:
-                    if times := count_occurrences(held, phrase):
+                    times = sum(
+                        tuple(held[at : at + len(phrase)]) == phrase
+                        for at, term in enumerate(held)
+                        if term == phrase[0]
+                    )
+                    if times:
                         holders.seqs.append(seq)
                         # The marks between texts of a row are no terms.
                         holders.lengths.append(len(held) - held.count(COLUMN_END))
@@ -408,16 +413,6 @@ class _Norms(dict[int, float]):
     def __missing__(self, length: int) -> float:
         self[length] = norm = K1 * (1 - B + B * length / self._average)
         return norm
-
-
-def count_occurrences(terms: Sequence[int], phrase: Phrase) -> int:
-    """Return how often the terms of a phrase occur in sequence among the terms of a row."""
-    first, size = phrase[0], len(phrase)
-    return sum(
-        tuple(terms[at : at + size]) == phrase
-        for at, term in enumerate(terms)
-        if term == first
-    )
 
 
 def phrase_idf(rows: int, hits: int) -> float:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
 from itertools import chain
 
 from mnemosyned.memory.ports import SearchStore
@@ -45,7 +44,6 @@ from mnemosyned.storage.postgres.session import (
     Statement,
     memory_from,
 )
-from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.languages.tables import TimeOrder
 
 _EPISODE = (
@@ -226,15 +224,6 @@ class PostgresIndex(CommonIndex):
                 ranking.newest_with_all(self._session, having, narrow, limit=limit)
             )
         return sorted(found, reverse=True)[:limit]
-
-    def read_beginnings(
-        self, positions: Collection[int]
-    ) -> Iterable[tuple[int, datetime, str]]:
-        return self._session.execute(
-            f"SELECT seq, created_at, left(content, {MENTION_CHARS_MAX}) FROM memory "
-            "WHERE owner = %(owner)s AND seq = ANY(%(positions)s)",
-            positions=sorted(positions),
-        ).fetchall()
 
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
 from functools import cached_property
 from heapq import nlargest
 
@@ -58,7 +57,6 @@ from mnemosyned.storage.sqlite.fulltext import (
     quote_word,
 )
 from mnemosyned.storage.sqlite.session import SEQ_AMONG, SqliteSession, instant_text
-from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import Terms, accent_variants
 
@@ -388,17 +386,6 @@ class SqliteIndex(CommonIndex):
             limit=limit,
             **narrow.values,
         )
-
-    def read_beginnings(
-        self, positions: Collection[int]
-    ) -> Iterator[tuple[int, datetime, str]]:
-        asked = (MENTION_CHARS_MAX, json.dumps(sorted(positions)))
-        for table in ("working_memory", "archive"):
-            for position, created_at, text in self._session.execute(
-                f"SELECT seq, created_at, substr(content, 1, ?) FROM {table} WHERE {SEQ_AMONG}",
-                asked,
-            ):
-                yield position, instant(created_at), text
 
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]

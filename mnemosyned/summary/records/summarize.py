@@ -82,8 +82,6 @@ class RecordItem:
     """True if the item reports a failure or a breaking change."""
 
 
-# ------------------------------------------------------------------- logs
-
 LEVEL_CHARS_MAX = 80
 """Characters after the time within which the level of a log line is."""
 CONTINUED_SHARE_MAX = 0.8
@@ -170,8 +168,6 @@ def _make_item_of_level(level: str, message: str, when: str) -> RecordItem:
     return RecordItem(kind, shorten(message, TEXT_CHARS_MAX), message, when=when)
 
 
-# ----------------------------------------------------------------- traces
-
 TRACE_LINES_MAX = 2_000
 OTHER_LINES_MAX = 4
 
@@ -215,8 +211,6 @@ def read_trace(content: str, _zone: tzinfo) -> list[RecordItem]:
     text += enclose(", ", shorten(place.rstrip(" {"), TEXT_CHARS_MAX))
     return [RecordItem(TRACE, text, "\n".join([*heads, *own[:12]]))]
 
-
-# ---------------------------------------------------------------- commits
 
 SUBJECT_CHARS_MAX = 120
 
@@ -282,8 +276,6 @@ def _make_commit_item(parts: Mapping[str, str], zone: tzinfo) -> RecordItem:
     text = shorten(subject, SUBJECT_CHARS_MAX)
     return RecordItem(COMMIT, text, f"{subject}\n{body}", about, is_alert=is_breaking)
 
-
-# --------------------------------------------------- test runs and shells
 
 COMMANDS_MAX = 400
 RUN_CHARS_MAX = 300
@@ -402,8 +394,6 @@ def _without_command(lines: Sequence[str]) -> Sequence[str]:
     """Return lines of output without a first line that is a command, such as `$ make test`."""
     return lines[1:] if len(lines) > 1 and lines[0].startswith("$ ") else lines
 
-
-# -------------------------------------------------------- JSON and tables
 
 JSON_CHARS_MAX = 1_000_000
 DEPTH_MAX = 4
@@ -603,7 +593,6 @@ READERS: tuple[Callable[[str, tzinfo], Sequence[RecordItem]], ...] = (
 )
 """Readers from the most to the least certain; the first that returns items takes a text."""
 
-# ------------------------------------------------------------------ lines
 
 CONTENT_CHARS_MAX = 400_000
 """Longer memories are prose to these rules; extraction cuts them to sentences."""
