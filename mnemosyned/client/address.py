@@ -34,6 +34,8 @@ class Address:
     """True if a reset proves that the daemon had not read the whole request, as the kernel resets then."""
     file = ""
     """The path of its socket."""
+    memory_name = ""
+    """Name of the group whose memory it is, or `your own`, and its URL; empty for a socket."""
     target: str | tuple[str, int]
     """The argument of `connect`."""
 

@@ -187,6 +187,7 @@ class Connection:
         self._address = address
         self._timeout_s = check_timeout(timeout_s)
         self._idle = IdleConnections()
+        self.memory_name = self._address.memory_name
         self._streams = WeakKeyDictionary[socket.socket, int]()
         """The connections of `events`, each with the process that opened it."""
 

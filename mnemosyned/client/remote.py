@@ -77,6 +77,7 @@ class RemoteDaemon(Address):
         """The owner of the memory, such as a group; None for the token's own and recall of its groups."""
         if self.owner and not re.fullmatch(r"[!-~]+", self.owner):
             raise ValueError(f"{self.owner!r} is no name of an owner")
+        self.memory_name = f"{self.owner or 'your own'}, at {self.url}"
 
     def __str__(self) -> str:
         return self.url

@@ -29,11 +29,7 @@ from mnemosyned.daemon.http.protocol import STATUS_OF_KIND
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.logs import logger
 from mnemosyned.summary.rollup import SPEAKERS
-from mnemosyned.text.display import (
-    cut_before_match,
-    escape_invisible,
-    find_matching_words,
-)
+from mnemosyned.text import display
 from mnemosyned.text.sentences import UNSPACED
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.listing import LEVELS
@@ -81,7 +77,7 @@ def _environment() -> Environment:
         "day": day_title,
         "duration": duration_text,
         "exact": escape,
-        "from_match": cut_before_match,
+        "from_match": display.cut_before_match,
         "local_day": local_day,
         "long": lambda text: " long" if len(text) > LONG else "",
         "compare": mark_changes,
@@ -102,13 +98,13 @@ def _environment() -> Environment:
 def _show_invisible(value: object) -> object:
     """Return a value; in a text, invisible characters, which could hide words, are escaped."""
     if isinstance(value, str) and not isinstance(value, Markup):
-        return escape_invisible(value)
+        return display.escape_invisible(value)
     return value
 
 
 def mark_words(text: str, matching: Sequence[str]) -> Markup:
     """Return a text as HTML with the words that match a query marked."""
-    return _mark_spans(text, find_matching_words(text, matching), "mark")
+    return _mark_spans(text, display.find_matching_words(text, matching), "mark")
 
 
 def mark_changes(before: str, after: str) -> tuple[Markup, Markup]:
@@ -140,11 +136,11 @@ def _mark_spans(text: str, spans: Iterable[tuple[int, int]], tag: str) -> Markup
     parts, end = list[Markup](), 0
     element = Markup(f"<{tag}>%s</{tag}>")  # noqa: S704 one of three names
     for start, stop in spans:
-        parts.append(escape(escape_invisible(text[end:start])))
+        parts.append(escape(display.escape_invisible(text[end:start])))
         if stop > start:
-            parts.append(element % escape_invisible(text[start:stop]))
+            parts.append(element % display.escape_invisible(text[start:stop]))
         end = stop
-    return Markup("").join([*parts, escape(escape_invisible(text[end:]))])
+    return Markup("").join([*parts, escape(display.escape_invisible(text[end:]))])
 
 
 def _time_element(moment: datetime | None) -> Markup:

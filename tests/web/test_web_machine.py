@@ -29,6 +29,7 @@ from web.visitor import (
 from mnemosyned import Memory
 from mnemosyned.cli.maintenance import config as config_command, doctor
 from mnemosyned.cli.maintenance.checks import Finding, problem, warning
+from mnemosyned.client.connection import Connection
 from mnemosyned.config.loading import load_config
 from mnemosyned.config.settings import KEYS, PATHS
 from mnemosyned.errors import MnemosynedError
@@ -98,8 +99,12 @@ def test_health_says_how_the_daemon_is(visitor: Visitor, memory: Memory) -> None
 
 def test_pages_on_a_memory_on_a_server_name_no_backup_of_a_file(memory: Memory) -> None:
     remote = Changed(memory, Stats, lambda _: {"database": "postgresql"})
-    visitor = Visitor.let_in(EmbeddedDaemon(remote))
+    url, token = "https://memory.example", "mnt_2_" + "t" * 43
+    daemon = EmbeddedDaemon(remote, url=url)
+    daemon.memory_name = Connection(url=url, token=token, owner="team").memory_name
+    visitor = Visitor.let_in(daemon)
 
+    assert "memory: team, at https://memory.example" in visitor.get("/search").text
     assert "those of the server" in visitor.get("/state").text
     for path in ("/state", "/export"):
         assert "mnem backup" not in visitor.get(path).text

@@ -252,12 +252,12 @@ def check_login(_: Installation) -> Iterator[Finding]:
 
 def is_memory_elsewhere(installation: Installation) -> bool:
     """Return whether this machine has no memory of its own, and every folder uses the login's server."""
-    if installation.process or installation.database.exists():
-        return False
+    saved = None
     with suppress(ValueError):  # `check_login` reports it
-        if saved := saved_connection():
-            return LOCAL not in {saved.enter(EVERYWHERE), *saved.folders.values()}
-    return False
+        saved = saved_connection()
+    if saved is None or installation.process or installation.database.exists():
+        return False
+    return LOCAL not in {saved.enter(EVERYWHERE), *saved.folders.values()}
 
 
 def check_unit(installation: Installation) -> Iterator[Finding]:
