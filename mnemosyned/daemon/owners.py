@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 TRIES_OF_ADDRESS, TRIES_OF_ALL = 10, 300
 """Codes that may be refused within a window: of a machine, and of all together."""
-CODE_REFUSED = "this code is none, was used or has expired; ask who runs the server for another invitation"
+CODE_REFUSED = "this code is unknown, was used or has expired; ask who runs the server for another invitation"
 NOT_RENEWED = (
     "this token is not valid any more; ask who runs the server for an invitation"
 )

@@ -87,7 +87,7 @@ def _forget_notes(result: Forgotten) -> Iterator[str]:
             "a purge takes them out, and the last one was a moment ago"
         )
     if result.backups:
-        yield "these backups may still contain it:"
+        yield "the text may still be in:"
         yield from (f"   {copy}" for copy in result.backups)
 
 

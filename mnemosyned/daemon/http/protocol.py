@@ -154,8 +154,8 @@ OWNER_KEY = OWNER_HEADER.lower()
 def unknown_owner(name: str) -> errors.NotFound:
     """Return the error for a named owner who does not exist, or whose memory the sender may not use."""
     return errors.NotFound(
-        f"no memory of {name[:REASON_CHARS_MAX]!r} is yours to ask; leave out the header "
-        f"{OWNER_HEADER} for your own, or ask who runs the server to make you a member",
+        f"no memory of {name[:REASON_CHARS_MAX]!r} is yours to ask; for your own, name no owner (mnem use, "
+        f"--owner, {OWNER_HEADER}), or ask who runs the server to make you a member, or for a new name",
         field=OWNER_HEADER,
     )
 
