@@ -296,6 +296,9 @@ class SureMeanings(EagerMeanings):
     ("Anna trinkt keinen Kaffee.", "Anna trinkt keinen Tee mehr."),
     ("Tom plays chess.", "Tom quit football."),
     ("The parcel for Ada is at the shop.", "The parcel for Ben is at the shop now."),
+    ("We decided to use Postgres 16 for the cart.", "The cart now uses Postgres 16."),
+    ("Prices are stored as integer cents.", "Prices are now stored as integer cents."),
+    ("Please make the timeout 30 seconds.", "Done: the timeout is 30 seconds now."),
 ])  # fmt: skip
 def test_an_addition_a_relative_and_a_state_end_nothing(older: str, newer: str) -> None:
     assert find_ending(older, newer, SureMeanings()) is None

@@ -170,7 +170,7 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
     """Tell whether `new` has a cue, but adds to `old`, or is on another person, thing or aspect.
 
     "Anna speaks German now" adds a language, "my brother moved" is on a relative, and "coverage is 74 %
-    now" does not change that it "has to be 80 %".
+    now" does not change that it "has to be 80 %". In the same words, it says that a decision was carried out.
     """
     cues, first = list(new.cues), new.words[0].key
     is_same = is_same_word(first, old.words[0].key)
@@ -189,10 +189,14 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
         return True
     gone = [word for word in old.words if not is_among(word.key, new)]
     fresh = [word for word in new.words if not is_among(word.key, old)]
-    return bool(fresh) and (
-        cues == ["now"]
-        and all(word.kind == "name" for word in (*gone, *fresh))
-        and _is_added(fresh[0], new)
+    if cues != ["now"]:
+        return False
+    # The same again: "we decided to use Postgres", and "it uses Postgres now".
+    if not fresh:
+        is_same = all(word.key in _WORDS["deciding"] for word in gone)
+        return is_same and "negation" not in old.signs ^ new.signs
+    return all(word.kind == "name" for word in (*gone, *fresh)) and _is_added(
+        fresh[0], new
     )
 
 
