@@ -89,7 +89,7 @@ def _recall_remark(result: Recalled) -> str:
     """Return the note of a search; without hits, a remark comes before it."""
     remark = "" if result.hits else "nothing found"
     if result.nearest and not result.hits:
-        remark = "nothing bears on this for sure; a table (~) and JSON show the nearest"
+        remark = "no memory is clearly relevant; a table marks the nearest with ~, JSON has them in nearest"
     return "\n".join(filter(None, [remark, result.note]))
 
 
