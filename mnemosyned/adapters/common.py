@@ -9,16 +9,9 @@ from typing import Any, TypeVar
 
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound
 from mnemosyned.memory.values import PreviewLine
+from mnemosyned.verbs import memories as verbs
 from mnemosyned.verbs.conversation import Assembled, Context
 from mnemosyned.verbs.facade import AsyncCaller, Caller
-from mnemosyned.verbs.memories import (
-    BATCH_MAX,
-    METADATA_BYTES_MAX,
-    Get,
-    Got,
-    Remember,
-    RememberMany,
-)
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget, Forgotten
 
@@ -63,11 +56,11 @@ def run_steps(steps: Steps[R], caller: Caller) -> R:
     raise AssertionError("a blocking call was suspended")
 
 
-async def remember_all(caller: AsyncCaller, memories: Sequence[Remember]) -> None:
+async def remember_all(caller: AsyncCaller, memories: Sequence[verbs.Remember]) -> None:
     """Store memories in batches, each whole or not at all. Stops at the first error, and raises it."""
-    for begin in range(0, len(memories), BATCH_MAX):
-        batch = list(memories[begin : begin + BATCH_MAX])
-        await caller.call(RememberMany(batch))
+    for begin in range(0, len(memories), verbs.BATCH_MAX):
+        batch = list(memories[begin : begin + verbs.BATCH_MAX])
+        await caller.call(verbs.RememberMany(batch))
 
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -100,7 +93,11 @@ PAGES_MAX = 20
 """Pages of a listing, of 10,000 memories each."""
 
 
-def make_record_memory(text: str, value: Mapping[str, Any], **fields: Any) -> Remember:  # noqa: ANN401
+def make_record_memory(
+    text: str,
+    value: Mapping[str, Any],
+    **fields: Any,  # noqa: ANN401
+) -> verbs.Remember:
     """Return a memory that contains the JSON object `value`, which `read_record_value` reads again.
 
     Its content is `text`; or the JSON itself, if that is too large for metadata or needs escapes to be
@@ -116,9 +113,9 @@ def make_record_memory(text: str, value: Mapping[str, Any], **fields: Any) -> Re
         written = _HALF.sub(lambda half: rf"\u{ord(half[0]):04x}", written)
     # NUL and half a character can be stored as their escapes in JSON.
     is_escaped = is_cut or r"\u0000" in written
-    if is_escaped or len(encoded) > METADATA_BYTES_MAX - ENVELOPE_BYTES:
-        return Remember(written, metadata={IN_CONTENT: True}, **fields)
-    return Remember(text, metadata={VALUE: value}, **fields)
+    if is_escaped or len(encoded) > verbs.METADATA_BYTES_MAX - ENVELOPE_BYTES:
+        return verbs.Remember(written, metadata={IN_CONTENT: True}, **fields)
+    return verbs.Remember(text, metadata={VALUE: value}, **fields)
 
 
 def list_records(
@@ -146,7 +143,7 @@ def list_records(
 def read_record_value(id: str) -> Steps[Any]:
     """Return steps that read the JSON object in a memory; None if the memory is missing or pruned."""
     try:
-        got: Got = yield Get(id, reveal=True)
+        got: verbs.Got = yield verbs.Get(id, reveal=True)
     except NotFound:
         return None
     memory = got.memory

@@ -8,14 +8,9 @@ import socket
 import struct
 from collections import deque
 
+from mnemosyned import socket_path
 from mnemosyned.client.http import ClosedOnFailure, foreign_listener, is_quiet
 from mnemosyned.errors import ForeignDaemon, InvalidRequest
-from mnemosyned.socket_path import (
-    SOCKET_VARIABLE,
-    connection_for,
-    socket_path,
-    url_from_environment,
-)
 
 LISTENER_S = 1.0
 """Time limit to ask who listens on a socket."""
@@ -137,8 +132,8 @@ def address_of(
     together, and `InvalidRequest` for an unusable path.
     """
     if (path, url, token, ca) == (None,) * 4:
-        url = url_from_environment()
-        if url is None and (saved := connection_for(folder)):
+        url = socket_path.url_from_environment()
+        if url is None and (saved := socket_path.connection_for(folder)):
             # Loaded here: most clients ask the socket.
             from mnemosyned.client.remote import remote_of  # noqa: PLC0415
 
@@ -146,8 +141,8 @@ def address_of(
     if url is None:
         if (token, ca, owner) != (None,) * 3:
             raise ValueError("a token, an authority and an owner go with a url")
-        named = socket_path(os.fspath(path) if path else None)
-        if path or os.environ.get(SOCKET_VARIABLE):
+        named = socket_path.socket_path(os.fspath(path) if path else None)
+        if path or os.environ.get(socket_path.SOCKET_VARIABLE):
             # Loaded here: the usual path needs no check.
             from mnemosyned.paths import path_form_fault, shown_path  # noqa: PLC0415
 

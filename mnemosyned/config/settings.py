@@ -14,18 +14,10 @@ from urllib.parse import parse_qsl, urlencode
 import msgspec
 from msgspec import Meta
 
+from mnemosyned import paths
 from mnemosyned.backup_schedule import INTERVALS, KEEP_FORM
 from mnemosyned.errors import ConfigInvalid
 from mnemosyned.instants import shift
-from mnemosyned.paths import (
-    DATABASE_PATH_BYTES_MAX,
-    DATABASE_SUFFIX,
-    PATH_BYTES_MAX,
-    default_socket,
-    path_fault,
-    shown_path,
-    state_dir,
-)
 
 if TYPE_CHECKING:
     from mnemosyned.conversation.messages import MessageCounter
@@ -404,14 +396,14 @@ class Config(_Section, frozen=True):
                 field="database",
             )
         path = _expand_path(
-            self.database or str(state_dir() / "memory.db"),
+            self.database or str(paths.state_dir() / "memory.db"),
             key="database",
-            suffix=DATABASE_SUFFIX,
-            bytes_max=DATABASE_PATH_BYTES_MAX,
+            suffix=paths.DATABASE_SUFFIX,
+            bytes_max=paths.DATABASE_PATH_BYTES_MAX,
         ).resolve()
         if path.is_dir():
             raise ConfigInvalid(
-                f"database: {shown_path(str(path))} is a folder; name a file in it",
+                f"database: {paths.shown_path(str(path))} is a folder; name a file in it",
                 field="database",
             )
         return path
@@ -465,18 +457,18 @@ class Config(_Section, frozen=True):
     def socket_path(self) -> Path:
         """Path of the daemon's Unix socket, as set or the default. Raises `ConfigInvalid`."""
         if not self.socket:
-            return default_socket()
+            return paths.default_socket()
         return _expand_path(self.socket, key="socket")
 
 
 def _expand_path(
-    name: str, *, key: str, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
+    name: str, *, key: str, suffix: str = "", bytes_max: int = paths.PATH_BYTES_MAX
 ) -> Path:
     """Return the path of a setting, `~` expanded, for files with this suffix. Raises `ConfigInvalid`."""
-    fault = path_fault(name, suffix=suffix, bytes_max=bytes_max)
+    fault = paths.path_fault(name, suffix=suffix, bytes_max=bytes_max)
     if fault:
         raise ConfigInvalid(
-            f"{key}: {shown_path(name)} cannot be used: {fault}", field=key
+            f"{key}: {paths.shown_path(name)} cannot be used: {fault}", field=key
         )
     return Path(name).expanduser()
 

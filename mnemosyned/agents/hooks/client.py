@@ -16,15 +16,9 @@ import socket
 import sys
 import time
 
+from mnemosyned import socket_path
 from mnemosyned.agents.hooks import spool
 from mnemosyned.client.http import exchange, foreign_listener
-from mnemosyned.socket_path import (
-    SOCKET_VARIABLE,
-    URL_VARIABLE,
-    connection_path,
-    socket_path,
-    working_directory,
-)
 
 TYPE_CHECKING = False
 
@@ -100,9 +94,9 @@ def _handle_event(started: float) -> None:
     started = time.monotonic()
     signal.signal(signal.SIGALRM, _raise_time_is_up)
     further = ""
-    has_socket = os.environ.get(SOCKET_VARIABLE)
-    if os.environ.get(URL_VARIABLE) or (
-        not has_socket and os.path.exists(connection_path())
+    has_socket = os.environ.get(socket_path.SOCKET_VARIABLE)
+    if os.environ.get(socket_path.URL_VARIABLE) or (
+        not has_socket and os.path.exists(socket_path.connection_path())
     ):
         # Loaded here: without a server nothing of it is needed.
         from mnemosyned.agents.hooks import remote  # noqa: PLC0415
@@ -111,7 +105,7 @@ def _handle_event(started: float) -> None:
         if about_memory is None:
             return
         further = about_memory
-    path, place = socket_path(), spool.folder()
+    path, place = socket_path.socket_path(), spool.folder()
     limit_s = read_limit(LIMIT_S)
     envelope = build_envelope(payload, further=further, limit_s=limit_s)
     status, answer = post_in_time(lambda: post(path, envelope), limit_s)
@@ -280,7 +274,7 @@ def build_envelope(payload: bytes, *, further: str = "", limit_s: float = 0.0) -
     arguments = ",".join(map(_quote_json_string, sys.argv[1:3]))
     head = (
         f'{{"environment":{{{variables}}},"arguments":[{arguments}],'
-        f'"directory":{_quote_json_string(working_directory())},"time":{time.time():.3f},'
+        f'"directory":{_quote_json_string(socket_path.working_directory())},"time":{time.time():.3f},'
         f'"late":{"false" if limit_s else "true"},"limit_s":{limit_s},{further}"payload":'
     )
     return head.encode() + payload.removeprefix(b"\xef\xbb\xbf") + b"}"

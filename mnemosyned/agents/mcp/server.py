@@ -15,17 +15,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from mnemosyned.agents.mcp import tools
+from mnemosyned.agents.mcp import identity, tools
 from mnemosyned.agents.mcp.forms import PartOfText, RecallTool, StatusTool
-from mnemosyned.agents.mcp.identity import (
-    CLIENT_HEADER,
-    ORIGIN_HEADER,
-    SESSION_HEADER,
-    AgentSessions,
-    client_of,
-    identify,
-    origin_of,
-)
 from mnemosyned.agents.mcp.protocol import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -372,7 +363,7 @@ log = logger()
 
 def mcp_route(
     caller: Caller,
-    sessions: AgentSessions,
+    sessions: identity.AgentSessions,
     *,
     now: Callable[[], datetime] = local_now,
 ) -> Route:
@@ -380,19 +371,19 @@ def mcp_route(
 
     def answer(http: HttpRequest) -> Response:
         """Return the HTTP response to a message or batch, or a stream with progress."""
-        origin = origin_of(http.headers, local=http.local)
+        origin = identity.origin_of(http.headers, local=http.local)
 
         def context_of(request: McpRequest) -> tools.ToolContext:
             """Return the context of a request: its client's identity, the caller and the time."""
             moment = now()
-            identity = identify(
+            client = identity.identify(
                 origin,
                 client_name=request.client_name,
                 sessions=sessions,
                 now=moment,
             )
             return tools.ToolContext(
-                caller=caller, identity=identity, sessions=sessions, now=moment
+                caller=caller, identity=client, sessions=sessions, now=moment
             )
 
         message: object = None
@@ -459,7 +450,7 @@ def _check_headers(request: McpRequest, headers: Mapping[str, str]) -> None:
                 f"MCP-Protocol-Version is unknown; supported are {versions}",
             )
         return
-    required = ORIGIN_HEADER not in headers
+    required = identity.ORIGIN_HEADER not in headers
     name_field = NAMED_BY.get(request.method)
     expected: dict[str, object] = {
         VERSION_HEADER: request.version,
@@ -502,11 +493,11 @@ def _make_handshake_headers(
     """
     if request.method != "initialize":
         return ()
-    client = client_of(request.client_name)
+    client = identity.client_of(request.client_name)
     if not origin.get("life"):
         session = origin["session"] or f"{client}.{secrets.token_hex(8)}"
-        return ((SESSION_HEADER, session),)
-    headers = [(CLIENT_HEADER, client)]
+        return ((identity.SESSION_HEADER, session),)
+    headers = [(identity.CLIENT_HEADER, client)]
     capabilities = request.params.get("capabilities")
     has_roots = isinstance(capabilities, dict) and "roots" in capabilities
     if has_roots and not context_of(request).identity.project:
@@ -578,7 +569,7 @@ def answer_alone(
     Tools, prompts and resources are listed as usual; a call fails with the `reason`. Header names are
     in lower case.
     """
-    route = mcp_route(UnreachableDaemon(reason), AgentSessions(None))
+    route = mcp_route(UnreachableDaemon(reason), identity.AgentSessions(None))
     lowered = {name.lower(): value for name, value in headers.items()}
     response = route(HttpRequest("POST", "/mcp", "", line, lowered))
     body = response.body

@@ -16,15 +16,7 @@ import msgspec
 from mnemosyned.cli import options
 from mnemosyned.cli.arguments import make_parameters
 from mnemosyned.cli.calls import PROBE_TIMEOUT_S, connect_to_daemon
-from mnemosyned.cli.output import listing, terminal
-from mnemosyned.cli.output.show import (
-    RENDERERS,
-    Renderer,
-    say_cells,
-    say_record,
-    show,
-    zoned_time,
-)
+from mnemosyned.cli.output import listing, show, terminal
 from mnemosyned.cli.output.upkeep import backups_row, size_on_disk
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import DaemonUnreachable
@@ -59,7 +51,7 @@ def run_glance(context: click.Context) -> int:
             raise
         terminal.say(NO_DAEMON, err=True)
         return options.EXIT_OF_KIND[error.kind]
-    show(Glance(stats, newest[0] if newest else None))
+    show.show(Glance(stats, newest[0] if newest else None))
     if remote and remote.saved and options.chosen_format() == "table":
         terminal.say(f"memory: {remote.saved.describe(remote.owner or SERVER)}")
     return 0
@@ -142,7 +134,7 @@ def _faults_of(stats: Stats) -> Iterator[str]:
             )
 
 
-RENDERERS[Glance] = Renderer(_glance_text)
+show.RENDERERS[Glance] = show.Renderer(_glance_text)
 
 
 # ------------------------------------------------------------------ mnem tail
@@ -351,7 +343,7 @@ class EventPrinter:
             line = memory_line(memory.created_at, memory, memory.content)
             self._print_lines(memory.created_at, [line])
         else:
-            say_record(memory, self._form)
+            show.say_record(memory, self._form)
 
     def print_event(self, event: Event) -> None:
         """Print an event in the chosen format, if one of its memories passes the filters."""
@@ -368,13 +360,13 @@ class EventPrinter:
             for memory in event.memories:
                 terminal.say(escape_line(memory.id))
         elif self._form == "tsv":
-            moment = zoned_time(event.at)
+            moment = show.zoned_time(event.at)
             for memory in event.memories:
                 origin = [memory.session, memory.source or "", memory.role, memory.text]
-                say_cells([memory.id, moment, event.kind.value, *origin])
+                show.say_cells([memory.id, moment, event.kind.value, *origin])
             if not event.memories:
                 text = click.unstyle(next(event_lines(event), ""))[TIME_CHARS:]
-                say_cells(["", moment, event.kind.value, "", "", "", text])
+                show.say_cells(["", moment, event.kind.value, "", "", "", text])
         else:
             self._print_lines(event.at, event_lines(event))
 

@@ -35,16 +35,8 @@ from mnemosyned.memory.values import (
 )
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.display import cut_before_match, find_matching_words
+from mnemosyned.verbs import memories as verbs
 from mnemosyned.verbs.listing import LEVELS
-from mnemosyned.verbs.memories import (
-    Edited,
-    Expanded,
-    Got,
-    Pinned,
-    Recalled,
-    SelectionPreview,
-    Tagged,
-)
 
 
 def highlight(text: str, matching: Sequence[str]) -> str:
@@ -74,7 +66,7 @@ def _storing_remark(result: Acknowledged) -> str:
     return "; ".join(notes)
 
 
-def _recall_text(result: Recalled, first: int) -> str:
+def _recall_text(result: verbs.Recalled, first: int) -> str:
     """Return hits as paragraphs numbered from `first`; without hits, the nearest ones, marked `~`."""
     hits = [
         _hit_text(f"{number}.", hit, result.matching)
@@ -85,7 +77,7 @@ def _recall_text(result: Recalled, first: int) -> str:
     )
 
 
-def _recall_remark(result: Recalled) -> str:
+def _recall_remark(result: verbs.Recalled) -> str:
     """Return the note of a search; without hits, a remark comes before it."""
     remark = "" if result.hits else "nothing found"
     if result.nearest and not result.hits:
@@ -177,7 +169,7 @@ def _dim_note(note: str) -> str:
     return click.style(f"   {note}", dim=True)
 
 
-def _record_text(result: Got) -> str:
+def _record_text(result: verbs.Got) -> str:
     """Return a memory in full, with its earlier revisions, or a summary in full."""
     if result.memory is None:
         return _episode_text(result.episode) if result.episode else ""
@@ -281,7 +273,7 @@ def _details_text(details: Iterable[Detail]) -> str:
     return "\n\n" + "\n".join(lines)
 
 
-def _expanded_text(result: Expanded) -> str:
+def _expanded_text(result: verbs.Expanded) -> str:
     """Return a summary, then the summaries or the originals that it was made from."""
     lines = [_episode_text(result.episode), ""]
     if result.summaries:
@@ -306,7 +298,7 @@ def _expanded_text(result: Expanded) -> str:
     return "\n".join(lines)
 
 
-def preview_lines(result: SelectionPreview) -> Iterator[str]:
+def preview_lines(result: verbs.SelectionPreview) -> Iterator[str]:
     """Yield a paragraph for each memory of a dry run, and how to see those left out."""
     for line in result.lines:
         who = "  ".join(filter(None, (line.session, line.role)))
@@ -316,7 +308,7 @@ def preview_lines(result: SelectionPreview) -> Iterator[str]:
         yield f"   … and {result.further:,} more: --dry-run --after {result.lines[-1].id}"
 
 
-def _edit_text(result: Edited) -> str:
+def _edit_text(result: verbs.Edited) -> str:
     """Return how many memories an edit changed, or would change in a dry run, as text."""
     if not result.memories:
         return "no memory matches"
@@ -328,7 +320,7 @@ def _edit_text(result: Edited) -> str:
     return f"{result.changed:,} of {memories} edited"
 
 
-def _edit_remark(result: Edited) -> str:
+def _edit_remark(result: verbs.Edited) -> str:
     """Return the consequences of an edit: masked secrets, and what became of originals."""
     notes = []
     if result.secrets:
@@ -343,7 +335,7 @@ def _edit_remark(result: Edited) -> str:
     return "\n".join(filter(None, [*notes, result.note]))
 
 
-def _tag_text(result: Tagged) -> str:
+def _tag_text(result: verbs.Tagged) -> str:
     """Return how many memories were tagged, or would be in a dry run, with their tags."""
     tags = ", ".join(result.tags)
     memories = count_of(result.memories, "memory")
@@ -358,7 +350,7 @@ def _tag_text(result: Tagged) -> str:
     return f"{verb}ged {count_of(result.changed, 'memory')}: {tags}{note}"
 
 
-def _pin_text(result: Pinned) -> str:
+def _pin_text(result: verbs.Pinned) -> str:
     """Return how many memories were pinned or unpinned, or would be in a dry run."""
     state = "pinned" if result.pinned else "no longer pinned"
     memories = count_of(result.memories, "memory")
@@ -399,18 +391,18 @@ def _score_text(hit: Hit, gap: str = " ") -> str | None:
 
 
 RENDERERS[Acknowledged] = Renderer(lambda result: result.id, _storing_remark)
-RENDERERS[Recalled] = Renderer(
+RENDERERS[verbs.Recalled] = Renderer(
     _recall_text,
     _recall_remark,
     lambda result: result.hits,
     is_nothing=lambda result: not result.hits,
     is_numbered=True,
 )
-RENDERERS[Got] = Renderer(_record_text, is_as_written=True)
-RENDERERS[Expanded] = Renderer(_expanded_text, is_as_written=True)
-RENDERERS[Edited] = Renderer(_edit_text, _edit_remark)
-RENDERERS[Tagged] = Renderer(_tag_text)
-RENDERERS[Pinned] = Renderer(_pin_text)
+RENDERERS[verbs.Got] = Renderer(_record_text, is_as_written=True)
+RENDERERS[verbs.Expanded] = Renderer(_expanded_text, is_as_written=True)
+RENDERERS[verbs.Edited] = Renderer(_edit_text, _edit_remark)
+RENDERERS[verbs.Tagged] = Renderer(_tag_text)
+RENDERERS[verbs.Pinned] = Renderer(_pin_text)
 CELLS[Hit] = [
     *"id created_at tier session source role".split(),
     *(_hit_words, _score_text, _validity_text),
