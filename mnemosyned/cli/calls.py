@@ -189,7 +189,6 @@ def run_with_bar(
     future: Future[R] = Future()
 
     def run() -> None:
-        """Run `work`, and put its result or exception into the future."""
         try:
             future.set_result(work())
         except BaseException as error:  # noqa: BLE001 raised again where it is waited for

@@ -196,7 +196,6 @@ def metrics_route(collectors: Sequence[Collector]) -> Route:
     """Return the handler of `/metrics`; a collector that fails is left out and logged."""
 
     def metrics(_: HttpRequest) -> Response:
-        """Respond with the samples of all collectors that do not fail."""
         samples: list[Sample] = []
         for collect in collectors:
             try:

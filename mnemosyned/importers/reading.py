@@ -113,7 +113,6 @@ def open_documents(
     with _open_archive(source.path) as archive:
 
         def open_each() -> Iterator[tuple[str, BinaryIO]]:
-            """Yield the name and the stream of each member."""
             for member in members:
                 size, packed = member.file_size, member.compress_size
                 largest = max(RATIO_FROM_BYTES, RATIO_MAX * max(packed, 1))

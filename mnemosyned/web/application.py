@@ -241,7 +241,6 @@ def make_change(
     """Return the handler of a form that runs a verb, and redirects to `path` with the fields `kept`."""
 
     def change(visit: Visit) -> Response:
-        """Run the verb, and return the redirect."""
         given = {name: visit.fields[name] for name in names if name in visit.fields}
         visit.call(parse_text(verb, given))
         return redirect_to(path, **visit.pick(kept))

@@ -668,7 +668,6 @@ class ToolActivity:
         def newest(
             field: str, among: Sequence[AgentActivity] = reports
         ) -> datetime | None:
-            """Return the newest time in a field of the reports; None without any."""
             times = (getattr(report, field) for report in among)
             return max(filter(None, times), default=None)
 

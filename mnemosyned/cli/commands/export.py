@@ -165,7 +165,6 @@ def open_export(client: Connection, request: Export) -> Iterator[Iterable[bytes]
         with terminal.progress_line("exporting", "record", count) as advance:
 
             def advancing_lines() -> Iterator[bytes]:
-                """Yield the lines and advance the progress bar."""
                 yield first
                 for number, line in enumerate(lines, 1):
                     yield line

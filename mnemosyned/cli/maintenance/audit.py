@@ -185,7 +185,6 @@ def list_lines(
         return (each for each in map(parse_line, lines) if each and each.at >= since)
 
     def matches_options(entry: AuditEntry) -> bool:
-        """Return whether an entry matches all options."""
         numbers = (entry.owner, entry.about, *entry.groups)
         named = (name for number in numbers for name in names.get(number, ()))
         is_theirs = owner in (None, entry.name, *map(str, numbers), *named)

@@ -347,7 +347,6 @@ class Certificate:
         """Load certificate and key from their files, for new connections. Raises `ConfigInvalid`."""
 
         def refuse_password() -> str:  # nobody is there to type it
-            """Raise `OSError`, as nobody can type the password of an encrypted key."""
             raise OSError("the key is encrypted; decrypt it, and protect the file")
 
         certificate, key = self._files

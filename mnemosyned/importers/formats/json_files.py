@@ -59,7 +59,6 @@ class JsonLines(ImportFormat):
         Earlier lines are read, but not yielded: the ids of lines without an id depend on the count of equal
         lines.
         """
-        # Ids depend on the lines before: these are read again, without storing them.
         start = int(position or 0)
         occurrences = reading.OccurrenceCounter()
         with reading.open_text(source) as text:
