@@ -30,7 +30,6 @@ from mnemosyned.text.frames import neutralize_line
 
 REST, WHOLE = "rest_of_message", "message"
 """Metadata keys: fields of a message besides role and content, or the whole message."""
-NAMELESS_CALL = "tool"
 WORDLESS = "∅"
 """Content of the memory of a message without words, such as the result of `mkdir`.
 
@@ -85,7 +84,7 @@ def extract_readable_text(message: Message) -> str:
     lines: list[str] = []
     for part in message_parts(message):
         if part.kind is PartKind.CALL:
-            lines.append(f"calls {part.name or NAMELESS_CALL} {part.text}".rstrip())
+            lines.append(f"calls {part.name or 'tool'} {part.text}".rstrip())
         elif part.kind is PartKind.MEDIA:
             lines.append("[media]")
         elif part.text:

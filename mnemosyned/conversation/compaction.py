@@ -284,7 +284,6 @@ class MemoryConsolidator:
         return estimate_tokens(messages)
 
 
-EARLIER_ROLE = "summary"
 PART_CHARS_MAX = 4_000
 """Characters shown of one tool result or call; the rest adds little."""
 
@@ -329,7 +328,7 @@ def write_plain_messages(
     known = KnownSecrets(secrets)
     plain: list[Message] = []
     if earlier:
-        plain.append({"role": EARLIER_ROLE, "content": known.mask(earlier)})
+        plain.append({"role": "summary", "content": known.mask(earlier)})
     for message in messages:
         lines: list[str] = []
         for part in message_parts(message):

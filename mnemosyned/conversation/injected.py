@@ -16,7 +16,6 @@ from mnemosyned.text.secrets.masking import mask_secrets
 
 _WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__, "prompts.toml")
 
-CODE_FENCE = "```"
 
 RatePrompt = Callable[[str], float | None]
 """Returns the log odds that a prompt asks for what was said, by its meaning; None if it cannot."""
@@ -33,7 +32,7 @@ def estimate_need(prompt: str, rate: RatePrompt | None = None) -> float:
 
     `rate` rates a prompt by its vector. Without `rate`, or if it returns None, the words alone count.
     """
-    prose = " ".join("".join(prompt.split(CODE_FENCE)[::2]).split())
+    prose = " ".join("".join(prompt.split("```")[::2]).split())
     rating = rate(prose) if rate and prose else None
     if rating is not None:
         return rating + rate_form(prose)

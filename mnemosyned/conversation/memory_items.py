@@ -17,7 +17,6 @@ from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.secrets.masking import mask_secrets
 
 GROUP_MIN = 3
-MIN_OLD = 5
 SOURCE_CHARS = 80
 """Characters of a memory shown as the source of a detail."""
 _TASK = (
@@ -62,7 +61,7 @@ class ConsolidationTrigger:
         age_threshold_hours: float = 24,
         size_threshold: int = 100,
         *,
-        min_old: int = MIN_OLD,
+        min_old: int = 5,
     ) -> None:
         """Consolidate from a number of new memories, an age in hours or a list size on.
 

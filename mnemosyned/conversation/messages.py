@@ -24,12 +24,10 @@ from mnemosyned.text.token_counts import (
 Message = Mapping[str, Any]
 """Message as a model's API takes it; unknown fields are kept."""
 
-ID_CHARS = 16
 TOOL_ROLES = (
     "tool",
     "function",
 )  # tuples: a role may be anything, even what has no hash
-SYSTEM_ROLES = ("system", "developer")
 TIME_KEYS = ("created_at", "timestamp")
 STUB = "[archived tool result: "
 """Beginning of an archived tool result; the rest of the mark says how to get it back."""
@@ -122,7 +120,7 @@ def is_plain(message: Message) -> bool:
 
 def is_system(message: Message) -> bool:
     """Return True if a message contains instructions for the model, by its role."""
-    return message.get("role") in SYSTEM_ROLES
+    return message.get("role") in ("system", "developer")
 
 
 def has_user_content(message: Message) -> bool:
@@ -283,7 +281,7 @@ def read_message_time(message: Message) -> datetime | None:
 def make_short_digest(prefix: str, value: object) -> str:
     """Return `prefix` with a short digest of a value; equal values have equal digests."""
     written = json.dumps(_make_canonical(value), sort_keys=True)
-    return f"{prefix}-{hashlib.sha256(written.encode()).hexdigest()[:ID_CHARS]}"
+    return f"{prefix}-{hashlib.sha256(written.encode()).hexdigest()[:16]}"
 
 
 def strip_truncation_mark(result: str) -> str:

@@ -312,9 +312,6 @@ def _extract_prose(messages: Sequence[Message], secrets: Sequence[Detail]) -> li
     return list(extract(memories, ratio=EXTRACT_RATIO).lines) if memories else []
 
 
-TOKEN_LIMIT = 80_000
-
-
 class RoundsPolicy:
     """Policy with a summary for each round; messages of the system and the user stay."""
 
@@ -322,7 +319,7 @@ class RoundsPolicy:
 
     def __init__(
         self,
-        token_limit: int = TOKEN_LIMIT,
+        token_limit: int = 80_000,
         *,
         keep_last: int = compaction.KEEP_RECENT,
         summarize: compaction.SummarizeMessages | None = None,

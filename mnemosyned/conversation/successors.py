@@ -87,7 +87,6 @@ STATED_CHARS_MAX = 120
 Longer ones are records, such as messages and calls."""
 FIRST_RESULTS, COMPARED_MAX = 3, 30
 """Results of a search whose successors are looked for, and the best results among which they are."""
-SUBJECTS_CACHED_MAX = 2_000
 
 EndingsOf = Callable[[Sequence[str]], Mapping[str, Sequence[EndedStatement]]]
 """Returns the ended statements of memories, by their ids."""
@@ -477,7 +476,7 @@ def put_successors_first(
 
 
 @clear_on_forget
-@lru_cache(SUBJECTS_CACHED_MAX)
+@lru_cache(2_000)
 def find_subject(text: str) -> frozenset[str]:
     """Return the stems of words and identifiers' parts that can name a subject; a title, unit or day cannot."""
     tokens = tokenize(text)

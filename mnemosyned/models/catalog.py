@@ -30,7 +30,6 @@ from mnemosyned.socket_path import make_private_folder
 
 MAGIC = b"GGUF"
 CHUNK_BYTES = 1 << 18
-REDIRECTS_MAX = 5
 STALLED_ATTEMPTS_MAX = 4
 """Attempts in a row that may bring no bytes."""
 ATTEMPTS_MAX = 1_000
@@ -131,7 +130,7 @@ def discard_part(part: Path) -> None:
 class _SecureRedirects(HTTPRedirectHandler):
     """Handler of redirects that refuses an address without TLS."""
 
-    max_redirections = REDIRECTS_MAX
+    max_redirections = 5
 
     def redirect_request(  # noqa: PLR0917 as the library calls it
         self,

@@ -96,9 +96,6 @@ def hash_prefix(prefix: int, character: str) -> int:
     return ((prefix + ord(character)) * HASH_FACTOR) & HASH_MASK
 
 
-# ------------------------------------------------------------------ conversion
-
-
 def write_encoder_file(target: Path) -> None:
     """Write the encoder file `target` unless it exists; remove encoder files of other versions.
 

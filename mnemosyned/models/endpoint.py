@@ -427,9 +427,6 @@ class _EndpointCall:
             ) from None
 
 
-# ----------------------------------------------------------------------- key
-
-
 def read_api_key(file: str | None, *, variable: str | None) -> str | None:
     """Return the API key in a file, else the value `variable`; None without both. Raises `ConfigInvalid`."""
     if file is None:

@@ -23,11 +23,9 @@ REJECTED_IN_A_ROW_MAX = 5
 """Groups in a row without an accepted answer that open the circuit breaker."""
 INTERRUPT_S = 2.0
 """Time limit of an interrupt; a call that hangs longer ends with the process."""
-INSIST_EVERY_S = 0.05
 STOPPING = "the daemon is stopping, and asks no model any more"
 WAITED_FOR = "a caller waits for it, so no model was asked"
 
-CYCLE_BUDGET_S = 1_800.0
 
 K = TypeVar("K")
 log = logger()
@@ -106,7 +104,7 @@ class FallbackSummarizer(Summarizer):
         model: TextModel,
         fallback: Summarizer,
         clock: Clock,
-        cycle_budget_s: float = CYCLE_BUDGET_S,
+        cycle_budget_s: float = 1_800.0,
     ) -> None:
         self.name = model.name
         self.reason = f"{model.name} is configured"
@@ -201,7 +199,7 @@ class FallbackSummarizer(Summarizer):
         # More than once: it may be just about to ask, or to ask again.
         while not self._idle.is_set() and time.monotonic() < ends:
             self.model.close()
-            self._idle.wait(INSIST_EVERY_S)
+            self._idle.wait(0.05)
 
     def resume(self) -> None:
         """Allow the model to be asked again after `interrupt`."""

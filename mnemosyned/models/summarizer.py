@@ -46,9 +46,7 @@ _WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(
 
 CHARS_PER_WORD = 6
 WORDS_MIN = 15
-ROLE_CHARS_MAX = 40
 ITEMS_MAX = 12
-ITEM_CHARS_MAX = 60
 
 Message = dict[str, str]
 
@@ -97,7 +95,7 @@ def write_retry_request(
     # Cut short, and with markup made harmless.
     blank = _PATTERNS["attribute"]
     named = [
-        f'"{blank.sub(" ", neutralize(item)).strip()[:ITEM_CHARS_MAX]}"'
+        f'"{blank.sub(" ", neutralize(item)).strip()[:60]}"'
         for item in ungrounded[:ITEMS_MAX]
     ]
     reasons = []
@@ -117,11 +115,7 @@ def render_memory(memory: MemoryRecord, *, zone: tzinfo = UTC) -> str:
     """
     said = in_zone(memory.created_at, zone)
     when = f"{WEEKDAY_ABBREVIATIONS[said.weekday()]} {format_day(said)} {said:%H:%M}"
-    role = (
-        _PATTERNS["attribute"]
-        .sub(" ", neutralize_line(memory.role))
-        .strip()[:ROLE_CHARS_MAX]
-    )
+    role = _PATTERNS["attribute"].sub(" ", neutralize_line(memory.role)).strip()[:40]
     who = f' role="{role}"' if role else ""
     return f'<memory time="{when}"{who}>\n{neutralize(memory.content)}\n</memory>'
 

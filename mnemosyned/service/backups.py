@@ -173,7 +173,6 @@ def _read_beginning(file: Path) -> bytes:
 
 
 NAME = "forgotten.list"
-KEY_BYTES = 16
 _PRIVATE = 0o600
 
 
@@ -286,7 +285,7 @@ class ForgottenList:
                     (each for each in _read_events(folder / NAME) if each.key), None
                 )
                 if first is None:
-                    first = self._new_event(key=secrets.token_hex(KEY_BYTES))
+                    first = self._new_event(key=secrets.token_hex(16))
                     append_lines(folder / NAME, [_encode(first)])
                 events = lines(bytes.fromhex(first.key))
                 append_lines(folder / NAME, map(_encode, events))

@@ -51,8 +51,6 @@ SESSIONS_READ_MAX = 50
 MEMORIES_READ_MAX = 600
 SESSION_READ_MAX = 3_000
 """Memories read where the newest are all of one session."""
-LAST_MAX = 5
-OPEN_MAX = 4
 DECIDED_MAX = 40
 """More lines than fit."""
 NEED_LIKELY, NEED_POSSIBLE = -1.5, -4.0
@@ -283,7 +281,7 @@ def _divide_statements(
     edits: ledger.BriefingEdits,
 ) -> list[InjectedSection]:
     """Return sections for the last session, for open tasks, and for other decisions and statements."""
-    left = [each for each in stated if each.kind is StatementKind.OPEN][:OPEN_MAX]
+    left = [each for each in stated if each.kind is StatementKind.OPEN][:4]
     last = [
         each
         for each in stated
@@ -292,7 +290,7 @@ def _divide_statements(
     weighty = [each for each in last if each.kind is not StatementKind.STATED]
     last = sorted(
         weighty or last, key=lambda each: each.kind is not StatementKind.GRAVE
-    )[:LAST_MAX]
+    )[:5]
     decided = [each for each in stated if each not in (*last, *left)]
     # What was only stated fills the room that is left, and what is hardly needed the rest of it.
     decided.sort(

@@ -528,9 +528,6 @@ def _make_difference_error(record: AnyRecord) -> InvalidRequest:
     )
 
 
-QUESTION_WORDS = 12
-
-
 def compare_recalls(
     one: SearchStore,
     other: SearchStore,
@@ -541,7 +538,7 @@ def compare_recalls(
     """Return the ids of sampled memories whose first words do not find the same hits in both stores."""
     differing: list[str] = []
     for memory in sample:
-        question = " ".join(memory.content.split()[:QUESTION_WORDS])
+        question = " ".join(memory.content.split()[:12])
         if _recall_hit_ids(one, question, now) != _recall_hit_ids(other, question, now):
             differing.append(memory.id)
     return tuple(differing)

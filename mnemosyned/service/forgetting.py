@@ -67,7 +67,6 @@ WORDS_REMAIN = (
     "the words of what is forgotten can still be read in the file until the next cycle, or the "
     "next forget, has purged them"
 )
-ANOTHER_READS = "another program reads the database: let it end, then try again"
 
 
 @dataclass(eq=False, kw_only=True)
@@ -135,7 +134,9 @@ class Purger:
         """
         complete, problem = self.attempt()
         if not complete and (problem or self._refused):
-            problem = problem or f"{WORDS_REMAIN}: {ANOTHER_READS}"
+            problem = problem or (
+                f"{WORDS_REMAIN}: another program reads the database: let it end, then try again"
+            )
             raise errors.NotPurged(
                 f"{unknown.message}. If it was forgotten before: {problem}",
                 field=unknown.field,

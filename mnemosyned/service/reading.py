@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 _INSTANT = timedelta(microseconds=1)
 _SHOWN_BEFORE = {"hour": timedelta(hours=23), "day": timedelta(days=29)}
 """Time before the last hour or day that is counted where a request has no `since`."""
-_MONTHS_SHOWN_BEFORE = 11
 SUBJECT_WORDS_MAX = 5
 """A question with more words of its own names a time and a source in passing."""
 
@@ -238,7 +237,7 @@ class ListService:
         if since := to_utc(request.since, field="since"):
             first = in_zone(since, zone)
         elif request.by == "month":
-            first = shift_months(last, -_MONTHS_SHOWN_BEFORE)
+            first = shift_months(last, -11)
         else:
             first = shift(last, -_SHOWN_BEFORE[request.by])
         start = datetime.combine(first.date(), time_of_day(), zone)

@@ -45,8 +45,6 @@ HELD_MIN = timedelta(hours=1)
 """Memories put back stay at least this long, however soon the next cycle is."""
 LEFT_MAX = 1_000
 """Ids of memories in a receipt that are left as they are."""
-ARCHIVED_SINCE = "archived since"
-STORED_SINCE = "its id was used again since"
 
 R = TypeVar("R")
 log = logger()
@@ -206,7 +204,7 @@ class UndoService:
         ]
         if not request.dry_run:
             _run_chunks(ids, partial(self.store.changes.pin, pinned=was_pinned))
-        return len(ids), {ARCHIVED_SINCE: archived}, ""
+        return len(ids), {"archived since": archived}, ""
 
     def _undo_forget(self, action: UndoableAction, request: Undo) -> Outcome:
         """Put back forgotten memories, or with `dry_run` count them. Raises `CannotUndo` if none are left."""
@@ -223,7 +221,7 @@ class UndoService:
         self.retention.put_back(action.id)
         note = self.retention.rewrite_stale_or_log()
         left = self.store.deletion.recoverable_keys([action.id])
-        return len(keys) - len(left), {STORED_SINCE: left}, note
+        return len(keys) - len(left), {"its id was used again since": left}, note
 
     def _undo_import(self, action: UndoableAction, request: Undo) -> Outcome:
         """Forget the memories of an import that were not changed since; with `dry_run`, only count."""

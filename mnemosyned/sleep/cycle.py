@@ -151,7 +151,6 @@ def _plan_rollups(
             coming.append(summary)
 
 
-PLAN_SIZE = 10_000
 CLAIM_LOST = "the database ended the connection that kept other daemons from sleeping"
 
 log = logger()
@@ -177,7 +176,7 @@ class SleepCycle:
         self.last_finished: datetime | None = None
         self.stopper = CycleStopper(self.clock)
         self.pacing = CommitPacing()
-        self.plan_size = PLAN_SIZE
+        self.plan_size = 10_000
         self._run: tuple[ConsolidationRun, int] | None = None
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """Cycles since the start, by trigger and outcome."""

@@ -272,7 +272,6 @@ ROWS_MAX = 50_000
 
 WAIT_S = 600.0
 """How long the capacity waits for a running cycle before it is left until asked again."""
-DUE_COUNTED_MAX = 100_000
 ROUNDS_MAX = 100
 
 
@@ -480,7 +479,7 @@ class Sleeper:
             or (newest[0].created_at if newest else None),
             next_cycle=self.next_cycle,
             running=cycle.lease.is_in_cycle,
-            due=self.store.sleep.count_due(due, limit=DUE_COUNTED_MAX),
+            due=self.store.sleep.count_due(due, limit=100_000),
             progress=cycle.progress,
             waits_for=self.waits_for,
             paused_until=cycle.stopper.held_until(),

@@ -286,7 +286,6 @@ class TriggerWatch:
 
 
 POWER = Path("/sys/class/power_supply")
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 JUMP = timedelta(minutes=1)
 """Smaller steps of the clock are corrections that hurt nobody's age."""
 
@@ -381,7 +380,9 @@ class ClockGuard:
     clock: Clock
     uptime: Callable[[], float] = machine_uptime_s
     """Returns the seconds since `boot`."""
-    boot: Callable[[], str] = lambda: _read_text(BOOT_ID)
+    boot: Callable[[], str] = lambda: _read_text(
+        Path("/proc/sys/kernel/random/boot_id")
+    )
     """Returns an id that is new at each start of the machine; empty if the system has none."""
 
     def __post_init__(self) -> None:

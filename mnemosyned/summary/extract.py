@@ -167,7 +167,6 @@ TERMS_CHARS_MIN = 160
 RECORD_SHARE_MAX = 0.8
 LINE_CHARS_MAX = 400
 """Length of a line after which the next sentence begins a new line."""
-FALLBACK_TRIES_MAX = 20
 
 UNSPACED = tuple(UNSPACED_ENDS)
 
@@ -270,7 +269,7 @@ def _select_statements(
     nameless = [one._replace(role="") for one in statements]
     for pool in (readable, statements, nameless):
         ranked = sorted(pool, key=lambda one: (-selection.measure_gain(one), one.at))
-        for statement in ranked[:FALLBACK_TRIES_MAX]:
+        for statement in ranked[:20]:
             alone = statement.needs is None
             if alone and (fitting := selection.fit(statement, selection.room)):
                 return [fitting]

@@ -31,7 +31,6 @@ _MARKS = {
 }
 """Bit of each list of words, and of four forms of a word."""
 _WORD_EDGE = "\"'“”„«»()[]*_.,;:!?…"
-WORDS_CACHED_MAX = 1 << 13
 PAST_CHARS_MIN = 4
 SUBJECT_WORDS = 4
 """Words of a sentence among which its subject is sought."""
@@ -67,7 +66,7 @@ def _mark_word(chunk: str) -> int:
     return marks
 
 
-_WORD_MARKS = WordCache(_mark_word, entries_max=WORDS_CACHED_MAX)
+_WORD_MARKS = WordCache(_mark_word, entries_max=1 << 13)
 
 
 def rate_event(
@@ -164,11 +163,10 @@ def _collect_words(field: str) -> frozenset[str]:
     )
 
 
-BACKWARD = _collect_words("backward_heads")
 CONNECTIVES = _collect_words("connectives")
 OPENERS = _collect_words("openers") | CONNECTIVES
 COURTESIES = _collect_words("courtesies")
-_LEANING = BACKWARD | CONNECTIVES
+_LEANING = _collect_words("backward_heads") | CONNECTIVES
 
 
 def refers_back(sentence: str) -> bool:

@@ -30,7 +30,6 @@ from mnemosyned.text.word_cache import WordCache, clear_on_forget
 WORD = re.compile(r"[^\W_]+")
 STEMMED_CHARS_MAX = 64
 """FTS5 leaves longer words as they are."""
-STEMS_KEPT_MAX = 10_000
 _MARKS = re.compile("[\u0300-\u036f]+")
 _MARKS_LEAD_BYTES = (b"\xcc", b"\xcd")
 """First bytes of these marks in UTF-8; nothing else than a few Greek letters has them."""
@@ -181,7 +180,7 @@ def _ends_in_short_syllable(word: str) -> bool:
 
 _STEMS = WordCache(
     lambda word: stem_bytes(word) if word.isascii() else word,
-    entries_max=STEMS_KEPT_MAX,
+    entries_max=10_000,
 )
 stem = _STEMS.__getitem__
 """Returns the Porter stem of a folded word (lower case, no accents); stems are cached."""

@@ -43,8 +43,6 @@ UNITS = CURRENCIES | _WORDS["units"]
 CALENDAR = _WORDS["calendar"]
 FOREIGN_COMMON = _WORDS["foreign_common"] - _WORDS["english_meanings"]
 
-CHUNKS_KEPT = 1 << 13
-
 
 class TokenKind(StrEnum):
     """The kind of a token."""
@@ -313,5 +311,5 @@ def _classify_word(word: str, lower: str, root: str) -> TokenKind:
     return _WORD
 
 
-_CHUNK_TOKENS = WordCache(_tokenize_chunk, entries_max=CHUNKS_KEPT)
+_CHUNK_TOKENS = WordCache(_tokenize_chunk, entries_max=1 << 13)
 """Tokens by the text between two spaces."""

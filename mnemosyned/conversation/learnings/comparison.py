@@ -19,7 +19,6 @@ from mnemosyned.text.sentences import contains_statement
 from mnemosyned.text.terms import FUNCTION_WORDS, Terms, parse_terms
 from mnemosyned.text.word_cache import clear_on_forget
 
-MEANINGS_CACHED_MAX = 2_000
 SUBJECT_OVERLAP_MIN = 0.6
 """Least share of common words of two instructions on one subject."""
 
@@ -46,7 +45,7 @@ class InstructionMeaning:
 
 
 @clear_on_forget
-@lru_cache(maxsize=MEANINGS_CACHED_MAX)
+@lru_cache(maxsize=2_000)
 def parse_meaning(text: str) -> InstructionMeaning:
     """Return the meaning of an instruction or preference; cached for repeated comparisons."""
     low = text.casefold().replace("’", "'")

@@ -121,7 +121,6 @@ GATHER_S = 0.5
 ROUND_S = 60.0
 """Seconds between rounds, which find owners without a request to this daemon."""
 ROUND_PAGE = 200
-CLAIM_S = 300.0
 FAILED_AGAIN_S = 10.0
 """Pause after a failed turn of an owner, as with the database."""
 PREPARED_AT_ONCE = 500
@@ -367,7 +366,7 @@ class SharedVectors(embedding.EmbeddingThread):
         """
         store = self._store(owner)
         progress = store.claim(
-            self._embedder.name, self.identity, claimant=self._claimant, seconds=CLAIM_S
+            self._embedder.name, self.identity, claimant=self._claimant, seconds=300.0
         )
         if progress is None:
             return False

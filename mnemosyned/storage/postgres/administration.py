@@ -39,7 +39,6 @@ from mnemosyned.storage.postgres.pool import Pool
 from mnemosyned.storage.postgres.session import PostgresSession
 
 SECRET_BYTES = 32
-ID_BYTES = 5
 LOGGED = (
     "the audit log, if one is kept, until `mnem audit prune`: the owner's name, and ids"
 )
@@ -75,7 +74,7 @@ class TokenKey(NamedTuple):
 def make_secret(number: int) -> tuple[str, TokenKey]:
     """Return a new token of 256 random bits for an owner, and the key that the database stores for it."""
     secret = f"{TOKEN_PREFIX}{number}_{secrets.token_urlsafe(SECRET_BYTES)}"
-    id = secrets.token_hex(ID_BYTES)
+    id = secrets.token_hex(5)
     return secret, TokenKey(number, hash_secret(secret), id)
 
 

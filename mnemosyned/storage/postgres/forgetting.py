@@ -59,7 +59,6 @@ LOCK_S = 5
 """Seconds that VACUUM waits for a table that another program is altering or indexing."""
 DUE = "SELECT max(asked) FROM scrub_due WHERE owner = %(owner)s"
 PURGED = "DELETE FROM scrub_due WHERE owner = %(owner)s AND asked <= %(newest)s"
-_NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
 _OLDER = "age({}) > age(%(next)s::xid)"
 _SEEING = (
     "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid != pg_backend_pid() "
@@ -103,7 +102,7 @@ def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
 
 def wait_until_unseen(session: PostgresSession) -> bool:
     """Wait up to two seconds until no transaction can see deleted rows; return False if one still can."""
-    following = session.scalar(_NEXT_TRANSACTION)
+    following = session.scalar("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
     for _ in range(SEEN_TRIES):
         if not session.scalar(_SEEING, next=following):
             return True

@@ -218,7 +218,6 @@ log = logger()
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SET_OWNER = "set_config('mnemosyned.owner', %(owner)s::text, true)"
 _SET_ROLE = "set_config('role', %(role)s, true)"
-_LAZILY = "SET LOCAL synchronous_commit = off"
 
 
 @dataclass(slots=True)
@@ -390,7 +389,7 @@ class Pool:
         statement whose rows are not read shares a round trip with the next ones, and its errors are
         raised at the end of the block. Raises `NotFound` for an owner that was removed.
         """
-        first = ("BEGIN", *(() if durable else (_LAZILY,)))
+        first = ("BEGIN", *(() if durable else ("SET LOCAL synchronous_commit = off",)))
 
         def begin(connection: Connection) -> PostgresSession | None:
             if at_once:

@@ -193,7 +193,6 @@ _ADJUST = (
     "ALTER TABLE embedding ALTER near SET STORAGE MAIN",
     "ALTER TABLE embedding ALTER near SET STATISTICS 0",
 )
-HINT = "CREATE EXTENSION vector"
 
 
 def prepare_search(dsn: str, *, read_only: bool = False) -> bool:
@@ -236,7 +235,7 @@ def _has_extension(connection: psycopg.Connection[Row]) -> bool:
         with connection.transaction():
             connection.execute("CREATE EXTENSION vector")
     except psycopg.errors.InsufficientPrivilege:
-        log.info("vector_search_unprepared", administrator=HINT)
+        log.info("vector_search_unprepared", administrator="CREATE EXTENSION vector")
         return False
     except (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
         pass

@@ -187,9 +187,6 @@ def explain_failures() -> Iterator[None]:
         raise translate_error(error, NOT_CLEANED) from error
 
 
-READER_WAIT_S = 30.0
-
-
 class Readers:
     """A bounded pool of read-only connections."""
 
@@ -199,7 +196,7 @@ class Readers:
         *,
         size: int,
         check: Callable[[], object] = lambda: None,
-        wait_s: float = READER_WAIT_S,
+        wait_s: float = 30.0,
     ) -> None:
         self._path = path
         self._check = check
@@ -349,7 +346,6 @@ FRAME = struct.Struct(">6I")
 MAGIC = 0x377F0682
 """The last bit says in which order of bytes checksums are made."""
 PAGE_SIZES = {512 << power for power in range(8)}
-USUAL_PAGE_SIZE = 4_096
 FRAMES_MAX = 1_000_000
 
 
@@ -369,7 +365,7 @@ def commit_frames_in_log(database: Path) -> list[int] | None:
             return None
         _, _, page_size, _, *salts, _, _ = HEADER.unpack(header)
         if page_size not in PAGE_SIZES:
-            page_size = USUAL_PAGE_SIZE
+            page_size = 4_096
         if not _is_sound(header):  # its frames tell which ones belong together
             salts = list(
                 FRAME.unpack(os.pread(descriptor, FRAME.size, HEADER.size))[2:4]

@@ -28,8 +28,6 @@ from mnemosyned.storage.sqlite import fulltext, schema
 from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.text.exact_values import extract_details
 
-PROBLEMS_MAX = 20
-IDS_SHOWN = 5
 TABLE_INDEXES = "indexes of tables"
 """The subject of a fault in any of them."""
 _STORED_HASHES = {
@@ -198,7 +196,7 @@ def _check_pages(
 ) -> list[str]:
     """Return what a check of SQLite finds, or its error as the only finding."""
     try:
-        rows = connection.execute(f"PRAGMA {check}_check({PROBLEMS_MAX})").fetchall()
+        rows = connection.execute(f"PRAGMA {check}_check(20)").fetchall()
     except sqlite3.DatabaseError as error:
         return [str(error)]
     return [text for (text,) in rows if text != "ok"]
@@ -221,7 +219,7 @@ def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
     present = schema.table_names(connection)
     faults = []
     if changed := list(_changed_texts(connection)):
-        ids = ", ".join(changed[:IDS_SHOWN])
+        ids = ", ".join(changed[:5])
         text = (
             f"texts that are not as they were stored: {len(changed):,} ({ids}); "
             "without a backup, mnem edit corrects one"
@@ -321,7 +319,6 @@ def _count_rows(connection: sqlite3.Connection, statement: str) -> int:
 
 EPISODES_AT_ONCE = 100
 """Episodes whose values one transaction extracts again: some 2,000 originals."""
-PROGRESS_EPISODES = 10_000
 _LOST = (
     "SELECT seq FROM archive WHERE episode_seq NOT IN (SELECT seq FROM episodic_memory)"
 )
@@ -459,7 +456,7 @@ def extract_values_again(database: Path) -> Iterator[str]:
             emptied += len(unmasked)
             done += len(episodes)
             ((last,),) = episodes[-1:]
-            if done % PROGRESS_EPISODES == 0:
+            if done % 10_000 == 0:
                 yield f"read the originals of {done:,} summaries so far"
     yield f"extracted the exact values of {changed:,} originals again"
     if emptied:

@@ -21,7 +21,6 @@ _WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
 
 TERMS_MAX = 24
 TERM_CHARS_MAX = 40
-TERM_SOURCE_CHARS_MAX = 6_000
 LINE_CHARS_MAX = 2_000
 """Longer lines are cut: no rule needs their end, and patterns cost more than their length."""
 PROSE_WORDS_MIN = 5
@@ -128,7 +127,7 @@ def show_moment(moment: datetime, zone: tzinfo) -> str:
 
 def select_record_terms(source: str, text: str) -> tuple[str, ...]:
     """Return at most `TERMS_MAX` words of `source`, without hashes, whose stems `text` lacks."""
-    clean = remove_hashes(source[:TERM_SOURCE_CHARS_MAX])
+    clean = remove_hashes(source[:6_000])
     if len(clean) <= len(text) and clean in text:
         return ()
     seen = {token.stem for token in tokenize(text)}

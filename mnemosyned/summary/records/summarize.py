@@ -36,8 +36,6 @@ _WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
 LINES_MAX = 20_000
 TEXT_CHARS_MAX = 180
 VALUE_CHARS_MAX = 80
-LABEL_CHARS_MAX = 40
-SOURCE_CHARS_MAX = 6_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +166,12 @@ def _make_item_of_level(level: str, message: str, when: str) -> RecordItem:
     return RecordItem(kind, shorten(message, TEXT_CHARS_MAX), message, when=when)
 
 
-TRACE_LINES_MAX = 2_000
 OTHER_LINES_MAX = 4
 
 
 def read_trace(content: str, _zone: tzinfo) -> list[RecordItem]:
     """Return the error and deepest own frame of a stack trace as one item; empty for any other text."""
-    lines = split_nonblank_lines(content)[:TRACE_LINES_MAX]
+    lines = split_nonblank_lines(content)[:2_000]
     is_frame = _PATTERNS["frame"].match
     heads = [line.strip() for line in lines if _PATTERNS["error_head"].match(line)]
     frames = [line.strip() for line in lines if is_frame(line)]
@@ -278,7 +275,6 @@ def _make_commit_item(parts: Mapping[str, str], zone: tzinfo) -> RecordItem:
 
 
 COMMANDS_MAX = 400
-RUN_CHARS_MAX = 300
 COMMAND_CHARS_MAX = 140
 FAILURES_SHOWN_MAX = 4
 PROSE_SHARE_MAX = 0.34
@@ -302,7 +298,7 @@ def read_run(content: str, _zone: tzinfo) -> list[RecordItem]:
     if is_report:
         return []
     has_failed = _has_failed(parts["outcome"])
-    return [RecordItem(RUN, shorten(line, RUN_CHARS_MAX), line, is_alert=has_failed)]
+    return [RecordItem(RUN, shorten(line, 300), line, is_alert=has_failed)]
 
 
 def _read_run_output(lines: Sequence[str]) -> list[RecordItem]:
@@ -400,7 +396,6 @@ DEPTH_MAX = 4
 VALUES_SHOWN_MAX = 10
 LABELS_SHOWN_MAX = 8
 ANSWER_KEYS_MAX = 4
-BODY_CHARS_MAX = 240
 
 
 def read_json(content: str, zone: tzinfo) -> list[RecordItem]:
@@ -456,9 +451,9 @@ def _make_object_item(
     text = ", ".join(shown) or f"with {', '.join([*value][:LABELS_SHOWN_MAX])}"
     if title[1]:
         text = title[1] + enclose(" (", ", ".join(shown), ")")
-    text += enclose(": ", shorten(body[1], BODY_CHARS_MAX))
+    text += enclose(": ", shorten(body[1], 240))
     words = {word for label, one in pairs for word in (label, *one.lower().split())}
-    source = " ".join(text for _, text in pairs)[:SOURCE_CHARS_MAX]
+    source = " ".join(text for _, text in pairs)[:6_000]
     is_alert = not _WORDS["failures"].isdisjoint(words)
     return RecordItem(kind, text, source, is_alert=is_alert)
 
@@ -468,7 +463,7 @@ def _list_values(
 ) -> Iterator[tuple[str, str]]:
     """Yield (label, text) for the values of an object, nested ones too, except ids and unprintable ones."""
     for key, item in value.items():
-        label = f"{prefix}{shorten(str(key), LABEL_CHARS_MAX)}"
+        label = f"{prefix}{shorten(str(key), 40)}"
         if isinstance(item, dict) and prefix.count(".") < DEPTH_MAX:
             yield from _list_values(item, zone, f"{label}.")
             continue

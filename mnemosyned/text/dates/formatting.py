@@ -12,7 +12,6 @@ from mnemosyned.text.languages.tables import (
     WEEKDAY_ABBREVIATIONS,
 )
 
-QUOTES = '`"'
 _COUNTS = {word: count for word, count in ENGLISH_COUNTS.items() if word != "couple"}
 _RELATIVE = re.compile(
     r"(?<![^\s(])(?:(?P<day>yesterday|tomorrow|last night)"
@@ -57,7 +56,7 @@ def annotate_relative_dates(text: str, written_at: datetime) -> str:
 
     def annotate(match: re.Match[str]) -> str:
         """Return the match followed by its date in brackets, or unchanged inside code or quotes."""
-        if any(text.count(quote, 0, match.start()) % 2 for quote in QUOTES):
+        if any(text.count(quote, 0, match.start()) % 2 for quote in '`"'):
             return match[0]
         words = {name: (said or "").lower() for name, said in match.groupdict().items()}
         if words["day"]:

@@ -275,10 +275,8 @@ def _shift_by_units(moment: datetime, unit: str, count: int) -> datetime:
 
 
 SPANS_MAX = 4
-YEAR_CHARS = 4
 MENTIONS_MAX = 12
 """Times read of a text that mentions them."""
-_NTH_ENDS = ("st", "nd", "rd", "th")
 _VERBATIM_GROUPS = {"month", "year", "season", "quarter", "weekday", "feast"}
 """Groups whose words a memory may contain verbatim; "yesterday" was another day then."""
 
@@ -458,8 +456,8 @@ def _may_mention_time(text: str) -> bool:
     """Return False if a text surely has no time expression; a quick check."""
     words = WORD.findall(text.casefold())
     return not _HINTS.isdisjoint(words) or any(
-        (len(word) == YEAR_CHARS and word.isdigit())
-        or (word[-2:] in _NTH_ENDS and word[:-2].isdigit())
+        (len(word) == 4 and word.isdigit())
+        or (word[-2:] in ("st", "nd", "rd", "th") and word[:-2].isdigit())
         for word in words
     )
 

@@ -145,9 +145,6 @@ def _normalize_text(text: str) -> str:
     return words
 
 
-# ------------------------------------------------------------ times of a day
-
-
 def _read_clock(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
     """Return the instant of a typed time of day, alone or with a day; None for other words."""
     if not _DIGIT.search(words):
@@ -234,10 +231,8 @@ def _offset_zone(name: str) -> tzinfo:
 
 LEAP_YEARS = 8
 """Years within which there is a 29 February."""
-_CENTURY = 2000
 _MONTHS_OF_A_YEAR = 12
 _DAY = timedelta(days=1)
-_FEBRUARY = 2
 _WORD = re.compile(r"[^\W\d_]+")
 _STOP = re.compile(r"\.(?= |\Z)")
 _IN_MONTH = re.compile(r"\Ain (?=\S+ \d{4}\Z)")
@@ -261,9 +256,6 @@ def read_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
     return _read_words_for_day(words, now, ahead=ahead)
 
 
-# ------------------------------------------------------------ dates in figures
-
-
 def _read_figures(match: re.Match[str], now: datetime, *, ahead: bool) -> TypedTime:
     """Return the span of a matched date in figures: a year, a month, an ISO week or a day.
 
@@ -285,7 +277,7 @@ def _read_figures(match: re.Match[str], now: datetime, *, ahead: bool) -> TypedT
         if named is None:
             raise ValueError(match[0])
         return named
-    year = part["year"] + (_CENTURY if len(match["year"]) == 2 else 0)
+    year = part["year"] + (2000 if len(match["year"]) == 2 else 0)
     if "first" in part and month != day <= _MONTHS_OF_A_YEAR:
         raise AmbiguousDate(
             f"{year:04}-{month:02}-{day:02}", f"{year:04}-{day:02}-{month:02}"
@@ -299,9 +291,6 @@ def _read_figures(match: re.Match[str], now: datetime, *, ahead: bool) -> TypedT
     if "day" in part or "first" in part:
         return TypedTime(first, shift(first, _DAY))
     return TypedTime(first, shift_months(first, 1 if "month" in part else 12))
-
-
-# ------------------------------------------------------------- dates in words
 
 
 def _read_words_for_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
@@ -357,7 +346,7 @@ def _read_english_time(words: str, now: datetime, *, ahead: bool) -> TypedTime |
             return None  # the rules read a day 0 as none
         month = ENGLISH_MONTHS.get(groups.get("name", ""))
         dated = (month or "feast" in groups) and "year" not in groups
-        if dated and month == _FEBRUARY and groups.get("day") == "29":
+        if dated and month == 2 and groups.get("day") == "29":
             return _nearest_leap_day(words, now, ahead=ahead)
         if spans := matched_spans(groups, now, ahead=ahead):
             on_weekday = "weekday" in groups and groups.get("step", "on") == "on"
@@ -382,7 +371,6 @@ _DIGIT = re.compile(r"\d")
 _UNIT_MONTHS = {"month": 1, "year": 12}
 _OF_THE_CALENDAR = ("day", "week")
 """Units that keep the clock's reading over a change of the clock."""
-_DIGITS_MAX = 6
 
 
 def read_duration(text: str, now: datetime, *, ahead: bool) -> datetime | None:
@@ -429,7 +417,9 @@ def _compile_amount_pattern() -> re.Pattern[str]:
         f"(?P<{unit}>{join_alternatives(names.get(unit, '') for names in patterns)})"
         for unit in UNITS
     )
-    number = rf"(?P<figures>\d{{1,{_DIGITS_MAX}}}(?:\.\d{{1,3}})?) ?|(?:a )?(?P<word>{numbers})(?: of)? "
+    number = (
+        rf"(?P<figures>\d{{1,6}}(?:\.\d{{1,3}})?) ?|(?:a )?(?P<word>{numbers})(?: of)? "
+    )
     return re.compile(rf"(?:{number})(?:{units})(?![^\W\d_])")
 
 

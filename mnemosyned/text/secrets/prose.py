@@ -34,7 +34,6 @@ LABELS: dict[str, dict[str, list[str]]] = _TABLES["labels"]
 HINTS: tuple[str, ...] = tuple(_TABLES["hints"])
 HINTS_BEYOND_ASCII = tuple(_TABLES["hints_beyond_ascii"])
 HINTS_OF_LOGINS = tuple(_TABLES["hints_of_logins"])
-LOGIN_SIGN = " / "
 COPULAS, ADVERBS = words_in_tables("copulas"), words_in_tables("adverbs")
 FROM_TO: dict[str, set[str]] = {}
 """Words between an old and a new value, by the word before the old one."""
@@ -154,7 +153,7 @@ def _find_name_windows(low: str) -> Iterator[tuple[str, int, int]]:
     hints, the hint is empty. A search for hints takes much less time than a pattern of all names.
     """
     hints = HINTS if low.isascii() else HINTS + HINTS_BEYOND_ASCII
-    if LOGIN_SIGN in low:
+    if " / " in low:
         hints += HINTS_OF_LOGINS
     present = [hint for hint in hints if hint in low]  # in half of the time of `find`
     hits = []
@@ -384,9 +383,6 @@ def find_by_name(text: str) -> Iterator[Secret]:
             yield secret
 
 
-# ----------------------------------------------------------------- passwords
-
-
 def _find_passwords(name: SecretName) -> Iterator[Secret]:
     """Yield the password after or before a name; and the new password if the sentence changes it."""
     text = name.text
@@ -531,9 +527,6 @@ def _find_value_before(name: SecretName) -> SecretCandidate | None:
             return read_candidate(name.text, value.start())
         following = word
     return None
-
-
-# ---------------------------------------------------------------- other values
 
 
 def _find_keys(name: SecretName) -> Iterator[Secret]:
