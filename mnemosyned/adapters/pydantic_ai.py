@@ -60,7 +60,15 @@ class MemoryProcessor:
         An earlier section is removed. `context` names the conversation, the session of the
         messages.
         """
-        said = _without_section(messages)
+        said: list[ModelMessage] = [
+            replace(
+                message, parts=[part for part in message.parts if not _is_section(part)]
+            )
+            if isinstance(message, ModelRequest)
+            and any(map(_is_section, message.parts))
+            else message
+            for message in messages
+        ]
         index, prompt = _last_prompt(said)
         shown = ""
         if prompt:
@@ -126,18 +134,6 @@ def _last_prompt(messages: Sequence[ModelMessage]) -> tuple[int, str]:
         if prompts:
             return index, prompts[-1]
     return 0, ""
-
-
-def _without_section(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """Return copies of the messages without the sections of memories that this processor added."""
-    return [
-        replace(
-            message, parts=[part for part in message.parts if not _is_section(part)]
-        )
-        if isinstance(message, ModelRequest) and any(map(_is_section, message.parts))
-        else message
-        for message in messages
-    ]
 
 
 def _is_section(part: object) -> bool:

@@ -62,7 +62,13 @@ def project_of(
         if root in stop_at:
             break
         if (git := _find_git_directory(root)) is not None:
-            return _identify_repository(root, git)
+            shared = _read_text(os.path.join(git, "commondir")).strip()
+            common = os.path.realpath(os.path.join(git, shared or "."))
+            is_plain = os.path.basename(common) == ".git"
+            place = os.path.dirname(common) if is_plain else common
+            url = _find_origin_url(_read_text(os.path.join(common, "config")))
+            key = _normalize_url(url, root=place) if url else place
+            return Project(key[:KEY_CHARS_MAX], root)
         root = os.path.dirname(root)
     return Project(start[:KEY_CHARS_MAX], start)
 
@@ -78,17 +84,6 @@ def _find_git_directory(root: str) -> str | None:
         return place
     named = _read_text(place).strip().removeprefix("gitdir:").strip()
     return os.path.normpath(os.path.join(root, named)) if named else None
-
-
-def _identify_repository(root: str, git: str) -> Project:
-    """Return the project of a git repository, with the same key in all its worktrees."""
-    shared = _read_text(os.path.join(git, "commondir")).strip()
-    common = os.path.realpath(os.path.join(git, shared or "."))
-    is_plain = os.path.basename(common) == ".git"
-    home = os.path.dirname(common) if is_plain else common
-    url = _find_origin_url(_read_text(os.path.join(common, "config")))
-    key = _normalize_url(url, root=home) if url else home
-    return Project(key[:KEY_CHARS_MAX], root)
 
 
 def _find_origin_url(config: str) -> str:

@@ -547,7 +547,25 @@ class PartImport:
                 return
         position = self._entry.position if self._entry else START
         for record in self._read_records(position):
-            self._add_record(record)
+            if isinstance(record, BadRecord):
+                run.report.add_problem(record)
+            elif isinstance(record, ExportGroup) and run.preview:
+                run.preview.add_group(record, self._part.format.name)
+            else:
+                if isinstance(record, ImportItem):
+                    metadata = record.memory.metadata
+                    size = len(record.memory.content)
+                    size += len(str(metadata)) if metadata else 0
+                    count, count_max = 1, BATCH_ITEMS
+                else:
+                    count, size, count_max = record.lines, len(record.data), BATCH_LINES
+                if self._count + count > count_max or self._size + size > BATCH_SIZE:
+                    self._send_batch()
+                self._batch.append(record)
+                self._count += count
+                self._size += size
+            self._bytes += record.size
+            run.progress(record.size, run.report)
         self._send_batch()
         if self._journal:
             self._journal.write(source, position, self._bytes, done=True)
@@ -559,29 +577,6 @@ class PartImport:
             yield from self._part.format.read(source, position)
         except OSError as error:
             yield BadRecord(source.name, f"cannot be read: {error.strerror or error}")
-
-    def _add_record(self, record: ImportRecord) -> None:
-        """Add a record to the batch, after sending a batch that has no room for it; count a bad record."""
-        run = self._run
-        if isinstance(record, BadRecord):
-            run.report.add_problem(record)
-        elif isinstance(record, ExportGroup) and run.preview:
-            run.preview.add_group(record, self._part.format.name)
-        else:
-            if isinstance(record, ImportItem):
-                metadata = record.memory.metadata
-                size = len(record.memory.content)
-                size += len(str(metadata)) if metadata else 0
-                count, count_max = 1, BATCH_ITEMS
-            else:
-                count, size, count_max = record.lines, len(record.data), BATCH_LINES
-            if self._count + count > count_max or self._size + size > BATCH_SIZE:
-                self._send_batch()
-            self._batch.append(record)
-            self._count += count
-            self._size += size
-        self._bytes += record.size
-        run.progress(record.size, run.report)
 
     def _send_batch(self) -> None:
         """Send the batch, edit or report refused records, and save the position reached."""

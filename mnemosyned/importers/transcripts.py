@@ -177,16 +177,6 @@ def text_of(content: object) -> str:
     return "\n".join(filter(None, texts))
 
 
-def _calls_tool(content: object) -> bool:
-    """Return True if a message's content, a list of parts, has a part that calls a tool."""
-    parts = content if isinstance(content, list) else []
-    return any(
-        isinstance(part, Mapping)
-        and (importer.text_in(part.get("type")) in TOOL_KINDS or "functionCall" in part)
-        for part in parts
-    )
-
-
 def parse_said(
     kind: object,
     content: object,
@@ -201,7 +191,12 @@ def parse_said(
     A tool call is a part of the content, or given by `calls_tool`.
     """
     text = text_of(content)
-    calls_tool = calls_tool or _calls_tool(content)
+    parts = content if isinstance(content, list) else []
+    calls_tool = calls_tool or any(
+        isinstance(part, Mapping)
+        and (importer.text_in(part.get("type")) in TOOL_KINDS or "functionCall" in part)
+        for part in parts
+    )
     role = ROLES.get(kind) if isinstance(kind, str) else None
     if role is None or not text.strip():
         return ParsedLine(calls_tool=calls_tool)
@@ -521,19 +516,6 @@ def _read_lines(
         if end - position >= bytes_max:
             complete = end >= size
             break
-    return TranscriptReading(
-        messages=_collect_messages(parsed_lines),
-        position=end,
-        complete=complete,
-        conversation=conversation,
-        broken=broken,
-    )
-
-
-def _collect_messages(
-    parsed_lines: Sequence[ParsedLine],
-) -> tuple[TranscriptMessage, ...]:
-    """Return the messages in order, without second copies; set `before_tool` before a tool call."""
     has_events = any(each.messages and not each.is_copy for each in parsed_lines)
     messages: list[TranscriptMessage] = []
     for each in parsed_lines:
@@ -541,7 +523,13 @@ def _collect_messages(
             messages += each.messages
         if each.calls_tool and messages:
             messages[-1] = replace(messages[-1], before_tool=True)
-    return tuple(messages)
+    return TranscriptReading(
+        messages=tuple(messages),
+        position=end,
+        complete=complete,
+        conversation=conversation,
+        broken=broken,
+    )
 
 
 def clean_messages(

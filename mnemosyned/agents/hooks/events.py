@@ -91,15 +91,18 @@ def parse_call(
     name = _find_event_name(payload, arguments)
     letters = re.sub(r"[^a-z]", "", name.lower())
     messages = payload.get("messages")
+    named = find_text(payload, _FIELDS["conversation"]) or find_text(
+        environment, ("CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID")
+    )
+    in_path = transcript.rpartition("/")[2].partition(".")[0]
+    variables = _TABLES["project_variables"].get(client, ())
+    project = find_text(environment, variables) or find_directory(payload)
     return HookCall(
         client=client,
         event=EVENTS.get(letters, HookEvent.OTHER),
         name=name,
-        conversation=_empty_if_nul(
-            _find_conversation_id(payload, environment, transcript)
-        ),
-        directory=_empty_if_nul(_find_directory(client, payload, environment))
-        or _empty_if_nul(directory),
+        conversation=_empty_if_nul(named[:300] or in_path),
+        directory=_empty_if_nul(project[:PATH_CHARS_MAX]) or _empty_if_nul(directory),
         transcript=transcript,
         source=_empty_if_nul(find_text(payload, _FIELDS["source"])[:NAME_CHARS_MAX]),
         prompt=_find_message_text("prompt", payload, letters),
@@ -157,24 +160,6 @@ def _find_event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
         return "PreInvocation"
     is_silent_stop = "conversationId" in payload and "toolCall" not in payload
     return "Stop" if is_silent_stop else ""
-
-
-def _find_conversation_id(
-    payload: Payload, environment: Environment, transcript: str
-) -> str:
-    """Return the conversation's id, or the transcript's file name up to its first dot."""
-    named = find_text(payload, _FIELDS["conversation"]) or find_text(
-        environment, ("CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID")
-    )
-    in_path = transcript.rpartition("/")[2].partition(".")[0]
-    return named[:300] or in_path
-
-
-def _find_directory(client: str, payload: Payload, environment: Environment) -> str:
-    """Return the tool's project directory, or else its current directory; empty if neither is known."""
-    variables = _TABLES["project_variables"].get(client, ())
-    named = find_text(environment, variables) or find_directory(payload)
-    return named[:PATH_CHARS_MAX]
 
 
 def _find_message_text(table: str, payload: Payload, event: str) -> str:

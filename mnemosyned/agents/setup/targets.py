@@ -438,19 +438,16 @@ def write_packages(folder: Path) -> list[Path]:
         file.parent.mkdir(parents=True, exist_ok=True)
         text = rows[row.get("like", name)].get("text")
         if text is None:
-            content = _package_content(row, about=tables["about"])
+            content = {
+                **(tables["about"] if row.get("about") else {}),
+                **row.get("json", {}),
+            }
+            if server := row.get("server"):
+                content["mcpServers"] = {NAME: fill_form(server, PROGRAMS)}
+            if form := row.get("hooks"):
+                hooks = hooks_by_event(form, row["events"], PROGRAMS)
+                content["hooks"] = {event: [hook] for event, hook in hooks.items()}
             text = json.dumps(content, indent=2) + "\n"
         file.write_text(text, encoding="utf-8")
         written.append(file)
     return written
-
-
-def _package_content(row: Json, *, about: Json) -> Json:
-    """Return the data of a JSON file in a plugin package, built from its row in `packages.toml`."""
-    content = {**(about if row.get("about") else {}), **row.get("json", {})}
-    if server := row.get("server"):
-        content["mcpServers"] = {NAME: fill_form(server, PROGRAMS)}
-    if form := row.get("hooks"):
-        hooks = hooks_by_event(form, row["events"], PROGRAMS)
-        content["hooks"] = {event: [hook] for event, hook in hooks.items()}
-    return content

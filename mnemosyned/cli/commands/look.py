@@ -234,10 +234,24 @@ class PeriodReader:
         period = read_period(typed or "today", unit, now=now)
         first = in_zone(period.since, now.tzinfo).date()
         last = in_zone(period.until, now.tzinfo).date() - ONE_DAY
+        parts: list[PeriodPart] = []
         if unit == "day":
-            parts = [self._read_memories(first, 1_000)]
+            parts.append(self._read_memories(first, 1_000))
         else:
-            parts = self._read_parts(first, min(last, max(now.date(), first)), unit)
+            day, end = first, min(last, max(now.date(), first))
+            weeks = self.read_summaries("week", first, end) if unit == "month" else {}
+            days = self.read_summaries(
+                "day", day_at(first, -1) or first, day_at(end, 1) or end
+            )
+            while day <= end:
+                if summary := weeks.get(day):
+                    part = PeriodPart(day, day + 6 * ONE_DAY, summary)
+                elif summary := days.get(day):
+                    part = PeriodPart(day, day, summary)
+                else:
+                    part = self._read_memories(day, MEMORIES_OF_A_DAY, days)
+                parts.append(part)
+                day = part.last + ONE_DAY
         return PeriodView(
             unit,
             first,
@@ -246,25 +260,6 @@ class PeriodReader:
             [part for part in parts if part.summary or part.memories],
             self._narrowed,
         )
-
-    def _read_parts(self, first: date, last: date, unit: Unit) -> list[PeriodPart]:
-        """Return the parts of a week or month: weeks and days with summaries, else days with memories."""
-        weeks = self.read_summaries("week", first, last) if unit == "month" else {}
-        days = self.read_summaries(
-            "day", day_at(first, -1) or first, day_at(last, 1) or last
-        )
-        parts: list[PeriodPart] = []
-        day = first
-        while day <= last:
-            if summary := weeks.get(day):
-                part = PeriodPart(day, day + 6 * ONE_DAY, summary)
-            elif summary := days.get(day):
-                part = PeriodPart(day, day, summary)
-            else:
-                part = self._read_memories(day, MEMORIES_OF_A_DAY, days)
-            parts.append(part)
-            day = part.last + ONE_DAY
-        return parts
 
     def read_summaries(
         self, unit: Unit, first: date, last: date

@@ -157,7 +157,20 @@ class ConversationReplay:
                 self._memory.service.call(Sleep(force=True))
                 night = self._next_night(said_at)
             self._clock.moment = said_at
-            self._replay_message(message)
+            if message.session not in self._seen:
+                self._seen.add(message.session)
+                self._directories.add(message.metadata.get("cwd", ""))
+                self._call_hook(message, "SessionStart", {"source": "startup"})
+            report.messages += 1
+            report.tokens += self._counter.count(message.content)
+            if message.role == "user":
+                report.prompts += 1
+                self._call_hook(
+                    message, "UserPromptSubmit", {"prompt": message.content}
+                )
+            else:
+                said = {"role": message.role, "content": message.content}
+                self._call_hook(message, "Stop", {"messages": [said]})
             advance(len(message.content), number)
         report.conversations = len(self._seen)
         report.projects = len(self._directories)
@@ -167,22 +180,6 @@ class ConversationReplay:
         local = in_zone(moment, self._zone)
         night = datetime.combine(local.date(), NIGHT, self._zone)
         return in_zone(night + timedelta(days=night <= local), UTC)
-
-    def _replay_message(self, message: Remember) -> None:
-        """Send a message through the hooks, after the start of its conversation if it is the first."""
-        report = self._report
-        if message.session not in self._seen:
-            self._seen.add(message.session)
-            self._directories.add(message.metadata.get("cwd", ""))
-            self._call_hook(message, "SessionStart", {"source": "startup"})
-        report.messages += 1
-        report.tokens += self._counter.count(message.content)
-        if message.role == "user":
-            report.prompts += 1
-            self._call_hook(message, "UserPromptSubmit", {"prompt": message.content})
-        else:
-            said = {"role": message.role, "content": message.content}
-            self._call_hook(message, "Stop", {"messages": [said]})
 
     def _call_hook(
         self, message: Remember, event: str, payload: Mapping[str, object]

@@ -171,24 +171,8 @@ def _dim_note(note: str) -> str:
 
 def _record_text(result: verbs.Got) -> str:
     """Return a memory in full, with its earlier revisions, or a summary in full."""
-    if result.memory is None:
+    if (memory := result.memory) is None:
         return _episode_text(result.episode) if result.episode else ""
-    parts = [_memory_text(result.memory)]
-    parts += [wrap_paragraph(_ended_text(ended)) for ended in result.ended]
-    for revision in result.revisions:
-        lines = [click.style(f"until {local_time(revision.changed_at)}", dim=True)]
-        for name, value in revision.fields.items():
-            shown = ", ".join(value) if isinstance(value, list) else value
-            if name == "created_at":
-                shown = local_time(datetime.fromisoformat(value))
-            lines.append(f"   {name}: {'none' if shown in (None, '') else shown}")
-        lines += [] if revision.text is None else [indent_lines(revision.text)]
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts)
-
-
-def _memory_text(memory: MemoryRecord) -> str:
-    """Return a memory in full: a line for each field, then its content."""
     valid_until = local_time(memory.valid_until)
     if memory.valid_until and memory.valid_until <= datetime.now(UTC):
         valid_until += ", so it is not recalled any more"
@@ -208,7 +192,18 @@ def _memory_text(memory: MemoryRecord) -> str:
         ("valid until", valid_until),
         ("superseded", _superseding_note(memory.superseded_at, memory.superseded_by)),
     ]
-    return f"{key_lines(rows)}\n\n{wrap_prose(_content_or_note(memory))}"
+    parts = [f"{key_lines(rows)}\n\n{wrap_prose(_content_or_note(memory))}"]
+    parts += [wrap_paragraph(_ended_text(ended)) for ended in result.ended]
+    for revision in result.revisions:
+        lines = [click.style(f"until {local_time(revision.changed_at)}", dim=True)]
+        for name, value in revision.fields.items():
+            shown = ", ".join(value) if isinstance(value, list) else value
+            if name == "created_at":
+                shown = local_time(datetime.fromisoformat(value))
+            lines.append(f"   {name}: {'none' if shown in (None, '') else shown}")
+        lines += [] if revision.text is None else [indent_lines(revision.text)]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
 
 
 def _edit_note(memory: MemoryRecord) -> str:

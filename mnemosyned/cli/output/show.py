@@ -291,7 +291,21 @@ class PagedOutput:
         self._waiting.append(text)
         self._lines += text.count("\n")
         if self._process is None and self._lines >= shutil.get_terminal_size().lines:
-            self._start_pager()
+            # Loaded here: most answers fit a screen, or go into a pipe.
+            import subprocess  # noqa: PLC0415
+
+            environment = {"LESS": LESS, "LV": "-c", **os.environ}
+            try:
+                self._process = subprocess.Popen(  # noqa: S602 a command line, as git reads it
+                    self._pager,
+                    shell=True,
+                    stdin=subprocess.PIPE,
+                    env=environment,
+                    encoding=sys.stdout.encoding,
+                    errors="replace",
+                )
+            except OSError:
+                self._write_waiting()
         if self._process is not None:
             self._write_waiting()
 
@@ -306,24 +320,6 @@ class PagedOutput:
         while self._process.returncode is None:
             with suppress(KeyboardInterrupt):  # Ctrl-C is the pager's own
                 self._process.wait()
-
-    def _start_pager(self) -> None:
-        """Start the pager as a process; if it cannot run, print the held text without one."""
-        # Loaded here: most answers fit a screen, or go into a pipe.
-        import subprocess  # noqa: PLC0415
-
-        environment = {"LESS": LESS, "LV": "-c", **os.environ}
-        try:
-            self._process = subprocess.Popen(  # noqa: S602 a command line, as git reads it
-                self._pager,
-                shell=True,
-                stdin=subprocess.PIPE,
-                env=environment,
-                encoding=sys.stdout.encoding,
-                errors="replace",
-            )
-        except OSError:
-            self._write_waiting()
 
     def _write_waiting(self) -> None:
         """Send the held text to the pager, or print it; drop it if the reader has left."""

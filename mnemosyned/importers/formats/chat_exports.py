@@ -112,7 +112,16 @@ class ClaudeExport(StoreFormat):
         begun = conversation.get("created_at")
         for message in conversation["chat_messages"]:
             role = CLAUDE_ROLES.get(text_in(message.get("sender")))
-            text = _read_claude_text(message)
+            said = [text_of(message.get("content")) or text_in(message.get("text"))]
+            attached = [
+                *(message.get("attachments") or ()),
+                *(message.get("files") or ()),
+            ]
+            for file in attached:
+                name = text_in(file.get("file_name")) or "a file"
+                extract = text_in(file.get("extracted_content"))[:EXTRACT_CHARS_MAX]
+                said.append(f"[{name}]\n{extract}".strip())
+            text = "\n\n".join(filter(None, said))
             if role and text.strip():
                 yield (
                     kind,
@@ -125,14 +134,3 @@ class ClaudeExport(StoreFormat):
                         "created_at": message.get("created_at") or begun,
                     },
                 )
-
-
-def _read_claude_text(message: Json) -> str:
-    """Return a Claude message's words and its attached files' text, below their names."""
-    said = [text_of(message.get("content")) or text_in(message.get("text"))]
-    attached = [*(message.get("attachments") or ()), *(message.get("files") or ())]
-    for file in attached:
-        name = text_in(file.get("file_name")) or "a file"
-        extract = text_in(file.get("extracted_content"))[:EXTRACT_CHARS_MAX]
-        said.append(f"[{name}]\n{extract}".strip())
-    return "\n\n".join(filter(None, said))

@@ -237,11 +237,15 @@ class Notes(importer.ImportFormat):
         ]
         folders = source.path.resolve().parents[:64]
         vaults = (folder for folder in folders if (folder / ".obsidian").is_dir())
+        named = _DATE_IN_NAME.search(source.path.stem)
+        in_name = "-".join(named.groups()) if named else None
+        modified = datetime.fromtimestamp(source.path.stat().st_mtime, tz=UTC)
+        times = (*map(note.fields.get, _DATE_FIELDS), in_name, modified)
         return Remember(
             "",
             session=f"{self.name}:{printable_path(next(vaults, folders[0]).name)}",
             source=self.name,
-            created_at=_created_at(source.path, note),
+            created_at=importer.first_past(times) or datetime.now(UTC),
             metadata={
                 "title": title or source.text_path.stem,
                 "file": str(source.text_path.absolute()),
@@ -318,15 +322,6 @@ def _find_directory(folder: Path) -> str:
         if identity and identity.directory:
             return identity.directory
     return ""
-
-
-def _created_at(path: Path, note: ParsedNote) -> datetime:
-    """Return the first past time among those of the front matter, the file name and the last change."""
-    named = _DATE_IN_NAME.search(path.stem)
-    in_name = "-".join(named.groups()) if named else None
-    modified = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
-    times = (*map(note.fields.get, _DATE_FIELDS), in_name, modified)
-    return importer.first_past(times) or datetime.now(UTC)
 
 
 def _add_title_and_headings(title: str, section: NoteSection) -> str:

@@ -192,11 +192,6 @@ def read_specstory(path: Path) -> tuple[TranscriptIdentity, list[TranscriptMessa
         conversation=session[2],
         directory=str(folder.parent.parent if is_in_project else folder),
     )
-    return identity, list(clean_messages(_split_specstory(text)))
-
-
-def _split_specstory(text: str) -> list[TranscriptMessage]:
-    """Return the messages in SpecStory's Markdown; sets `before_tool` of a message before a tool's call."""
     messages: list[TranscriptMessage] = []
     speaker: re.Match[str] | None = None
     said: list[str] = []
@@ -217,7 +212,8 @@ def _split_specstory(text: str) -> list[TranscriptMessage]:
             continue
         messages += _make_specstory_message(speaker, said)
         speaker, said = begins, []
-    return [*messages, *_make_specstory_message(speaker, said)]
+    messages += _make_specstory_message(speaker, said)
+    return identity, list(clean_messages(messages))
 
 
 def _make_specstory_message(

@@ -266,7 +266,13 @@ class Watcher:
             must_scan = not self._scanning and time.monotonic() >= rescan_at
             if self._changed.is_set():
                 self._changed.clear()
-                self._begin_watching()
+                self._roots = list(self._list_watched_paths())
+                self._places = _read_folder_identities(self._roots)
+                fit = [root for root in self._roots if not _find_watch_problem(root)]
+                self._problems = self._notifications.follow(fit)
+                self._without_events = bool(self._problems)
+                for folder, problem in self._problems.items():
+                    log.warning("watch_without_events", folder=folder, reason=problem)
                 must_scan = True  # finds also changes from before there were events
             if must_scan:
                 scan, self._scanning = self._scan_roots(), True
@@ -280,16 +286,6 @@ class Watcher:
                     rescan_at = time.monotonic() + pause_s
             if path:
                 self._read_file(path)
-
-    def _begin_watching(self) -> None:
-        """Follow the events of the watched paths; note and log the paths without events."""
-        self._roots = list(self._list_watched_paths())
-        self._places = _read_folder_identities(self._roots)
-        fit = [root for root in self._roots if not _find_watch_problem(root)]
-        self._problems = self._notifications.follow(fit)
-        self._without_events = bool(self._problems)
-        for folder, problem in self._problems.items():
-            log.warning("watch_without_events", folder=folder, reason=problem)
 
     def _scan_roots(self) -> Iterator[str]:
         """Yield the paths of watched files that changed since their last reading; forget missing files."""
