@@ -328,13 +328,15 @@ class EndingFinder:
         self._has_news = self._has_news_ahead = True
 
     def _is_encoder_awaited(self) -> bool:
-        """Return whether the background waits for the encoder: it loads, or failed up to `AWAIT_S` ago."""
-        if not (self.in_background and self.meanings):
+        """Return whether vectors come later: the encoder loads, or failed up to `AWAIT_S` ago in a daemon."""
+        if not self.meanings:
             return False
         state = self.vectors.state
         if state is not EmbedderState.UNAVAILABLE:
             self._unavailable_since = None
             return state is EmbedderState.LOADING
+        if not self.in_background:
+            return False
         now = time.monotonic()
         if self._unavailable_since is None:
             self._unavailable_since = now

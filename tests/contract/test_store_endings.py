@@ -454,11 +454,22 @@ def test_an_agents_figure_ends_no_figure_of_a_person_without_a_word_of_change(
     assert [each.reason for each in store.endings.find(limit=10)] == ["value"] * ends
 
 
-@pytest.mark.parametrize("early", [EmbedderState.LOADING, EmbedderState.UNAVAILABLE])
-def test_vectors_judge_once_ready(store: MemoryStore, early: EmbedderState) -> None:
+@pytest.mark.parametrize(
+    ("early", "in_background"),
+    [
+        (EmbedderState.LOADING, True),
+        (EmbedderState.UNAVAILABLE, True),
+        (EmbedderState.LOADING, False),
+    ],
+)
+def test_vectors_judge_once_ready(
+    store: MemoryStore, early: EmbedderState, *, in_background: bool
+) -> None:
     remember_batch(store, OLD, RENAMED)
     state = [early]
-    finder = with_encoder(store, LikeMeanings(), state=state)
+    finder = with_encoder(
+        store, LikeMeanings(), state=state, in_background=in_background
+    )
 
     finder.find_in_background()
     finder.find()
