@@ -119,9 +119,10 @@ class OwnerRounds:
             self.scheduler.enforce_cap_soon()
 
     def request_purge(self, owner: int) -> None:
-        """Request an owner's upkeep, unless a purge for any owner was refused lately."""
+        """Request an owner's upkeep, unless one was refused lately. Raises `StorageFailed` without rights."""
         if time.monotonic() >= self._purge_not_before:
             self.request_upkeep(owner)
+        self.owners.require_purge_rights()
 
     def _serve_requested(self) -> None:
         """Purge the memories of the owners who requested upkeep, and cut each to the maximum size."""

@@ -123,7 +123,7 @@ class Purger:
         try:
             return self.purge(), ""
         except errors.StorageFailed as error:
-            log_failure("purge_put_off", error)
+            log.warning("purge_put_off", reason=error.reason)
             return False, f"{WORDS_REMAIN}: {error.reason}"
 
     def finish_earlier(self, unknown: errors.NotFound) -> None:
@@ -240,14 +240,14 @@ class HostedPurger(Purger):
 
     busy: Callable[[], bool] = lambda: False
     soon: Callable[[], None]
-    """Asks the host to call `run_due`: within `HOST_S` seconds if other memories leave it time."""
+    """Asks the host for `run_due`, within `HOST_S` seconds at best. Raises `StorageFailed` if it may not."""
 
     def start(self) -> None:
         """Ask the host to run the purge that an earlier process left undone."""
-        self.purge()
+        self.attempt()
 
     def purge(self) -> bool:
-        """Ask the host for a purge if one is due; return True if none is."""
+        """Ask the host for a purge if one is due; return True if none is. Raises `StorageFailed`."""
         if not self.due():
             return True
         self.soon()

@@ -47,6 +47,19 @@ def store(dsn: str) -> Iterator[PostgresStore]:
         yield opened
 
 
+@pytest.fixture
+def served(dsn: str) -> Iterator[str]:
+    """The database as the login of a daemon sees it, which owns nothing."""
+    from support.postgres import MIGRATIONS, run  # noqa: PLC0415 needs psycopg, which may be missing
+
+    from mnemosyned.storage.postgres.store import PostgresServer  # noqa: PLC0415 as above
+
+    run(dsn, "CREATE ROLE serving_only LOGIN NOCREATEROLE")
+    PostgresServer(dsn, migrations=MIGRATIONS).migrate(serving="serving_only")
+    yield dsn.replace("postgres@", "serving_only@", 1)
+    run(dsn, "DROP OWNED BY serving_only", "DROP ROLE serving_only")
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A server of a module, which flushes as a real one does."""

@@ -17,7 +17,6 @@ import psycopg
 import pytest
 from support.fakes import memory, remember_batch
 from support.postgres import (
-    MIGRATIONS,
     open_owned_stores,
     open_store,
     rows,
@@ -49,20 +48,10 @@ from mnemosyned.memory.engine_ports import (
 from mnemosyned.service.audit import REQUESTER, AuditLog
 from mnemosyned.service.owners import OwnerLimiter
 from mnemosyned.storage.postgres.owners import PostgresOwners
-from mnemosyned.storage.postgres.store import PostgresServer
 from mnemosyned.verbs.owners import ADMINISTRATION
 
 pytestmark = pytest.mark.postgres
 WEEK = timedelta(days=7)
-
-
-@pytest.fixture
-def served(dsn: str) -> Iterator[str]:
-    """The database as the login of a daemon sees it, which owns nothing."""
-    run(dsn, "CREATE ROLE serving_only LOGIN NOCREATEROLE")
-    PostgresServer(dsn, migrations=MIGRATIONS).migrate(serving="serving_only")
-    yield dsn.replace("postgres@", "serving_only@", 1)
-    run(dsn, "DROP OWNED BY serving_only", "DROP ROLE serving_only")
 
 
 @pytest.fixture

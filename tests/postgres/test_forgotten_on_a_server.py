@@ -10,6 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 from click.testing import CliRunner
+from postgres.daemons import serve_owners
+from postgres.test_row_security import role_of
 from support.engines import postgres_store
 from support.fakes import NOON, memory, promotion, remember_batch, trio
 from support.leftovers import NOT_PURGED, left_of
@@ -24,6 +26,7 @@ from mnemosyned.memory.forgetting import ForgetFilter, Retention
 from mnemosyned.storage.common import undo
 from mnemosyned.storage.postgres import forgetting as purge
 from mnemosyned.storage.postgres.fulltext import phrase_hashes
+from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.text.terms import parse_terms
@@ -146,6 +149,27 @@ def test_anothers_table_is_not_purged(store: PostgresStore, plain: str) -> None:
         other.deletion.purge_deleted()
 
     assert store.deletion.purge_due()
+
+
+def test_a_receipt_promises_no_purge_that_the_daemon_may_not_run(
+    dsn: str, served: str, owners: PostgresOwners, tmp_path: Path
+) -> None:
+    with serve_owners(tmp_path, served, owners) as service:
+        token = service.token("anna")
+        if (
+            rows(dsn, "SELECT current_setting('server_version_num')::int")[0][0]
+            > 17_00_00
+        ):
+            run(
+                dsn,
+                f'REVOKE MAINTAIN ON ALL TABLES IN SCHEMA public FROM "{role_of(dsn)}"',
+            )
+        with service.client(token) as client:
+            client.remember("The mill is sold.", id="one")
+            receipt = client.forget("one", now=True)
+
+    assert (receipt.complete, receipt.purge_in_s) == (False, None)
+    assert "run `mnem db purge` with that login" in receipt.reason
 
 
 def test_words_with_one_number_are_told_apart(store: PostgresStore) -> None:

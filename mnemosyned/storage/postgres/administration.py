@@ -268,6 +268,11 @@ class AdministeredOwners:
             left=(*forgetting.BEYOND, LOGGED),
         )
 
+    def require_purge_rights(self) -> None:
+        """Raise `StorageFailed` if this login may not VACUUM the tables of memories."""
+        with self._pool.outside_transactions(ALL) as session:
+            forgetting.require_ownership(session, forgetting.TABLES)
+
     def invite(
         self,
         invitees: Sequence[tuple[str, Sequence[Scope], float | None]],

@@ -94,8 +94,8 @@ def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
     table = session.scalar(_NOT_OURS, tables=list(tables))
     if table is not None:
         advice = (
-            f"the table {table} belongs to another user of the server, and only its owner can "
-            "VACUUM it: run `mnem db purge` with that login, or grant that role to this user"
+            f"the table {table} belongs to another user of the server, and only its owner can VACUUM it: "
+            "let who runs the server run `mnem db purge` with that login, or grant its role to this user"
         )
         raise StorageFailed(f"nothing was purged: {advice}", reason=advice)
 
