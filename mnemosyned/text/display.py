@@ -196,8 +196,7 @@ def cut_before_match(text: str, matching: Sequence[str], *, room: int = 100) -> 
     first, _ = next(find_matching_words(text, matching), (0, 0))
     if first <= room:
         return text
-    start = text.rfind(" ", 0, first - room // 2) + 1 or first
-    return f"…{text[start:]}"
+    return f"…{text[text.rfind(' ', 0, first - room // 2) + 1 or first :]}"
 
 
 def _words_pattern(words: Iterable[str]) -> str:

@@ -290,7 +290,6 @@ class Top(App[None]):
         resident = minute.newest.resident_bytes
         self._show_panel("heading", [top_view.heading_line(stats, resident)])
         self._show_panel("tiers", top_view.tier_lines(stats, minute.memories_per_s()))
-        # An owner of a server cannot read the figures of all.
         requests = top_view.request_lines(minute.rows()) if resident else []
         self._show_panel("activity", requests)
         self._show_panel(

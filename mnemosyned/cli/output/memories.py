@@ -126,9 +126,9 @@ def _hit_lines(hit: Hit, matching: Sequence[str]) -> tuple[list[str], str]:
         head = [wrap_paragraph(title)] if is_title and is_hidden else []
         return [*head, wrap_lines(hit.snippet)], ""
     if hit.lines:
-        count, own = len(hit.summary_of), {line.id for line in hit.lines}
-        own &= set(hit.summary_of)  # other lines are of repeats
-        hint = f"{len(own)} of {count} originals: mnem expand {hit.id}"
+        count = len(hit.summary_of)
+        own = sum(line.id in hit.summary_of for line in hit.lines)  # others repeat it
+        hint = f"{own} of {count} originals: mnem expand {hit.id}"
         quoted = [_quote_original(hit, line, matching) for line in hit.lines]
         return quoted, hint if count > 1 else ""
     summary = hit.content.split("\n")
