@@ -274,6 +274,7 @@ def test_another_place_holder_or_state_needs_a_cue(
     ("I live in the dorm.", "I moved out of the dorm.", True),
     ("I'm looking for a flat.", "I found a flat.", True),
     ("I'm looking for a flat.", "My sister found a flat.", False),
+    ("Ben helps Anna.", "Ben doesn't help Anna anymore.", True),
 ])  # fmt: skip
 def test_the_contrary_of_a_statement_ends_it(
     older: str, newer: str, *, ends: bool
@@ -299,6 +300,18 @@ class SureMeanings(EagerMeanings):
     ("We decided to use Postgres 16 for the cart.", "The cart now uses Postgres 16."),
     ("Prices are stored as integer cents.", "Prices are now stored as integer cents."),
     ("Please make the timeout 30 seconds.", "Done: the timeout is 30 seconds now."),
+    ("Ben helps Anna.", "Anna doesn't help Ben anymore."),
+    ("Lena likes Paul.", "Paul doesn't like Lena anymore."),
+    ("Ben aide Anna.", "Anna n'aide plus Ben."),
+    ("The app talks to the gateway.", "The gateway no longer talks to the app."),
+    ("The rent is 900 euros.", "The garage rent is 90 euros now."),
+    ("The rent is 900 euros.", "The rent of the garage was raised to 90 euros."),
+    ("Der Mietpreis beträgt 900 Euro.", "Der Mietpreis der Garage beträgt jetzt 90 Euro."),
+    ("Le loyer est de 900 euros.", "Le loyer du garage est maintenant de 90 euros."),
+    ("The website is on Netlify.", "The blog part of the website moved to Ghost."),
+    ("The old laptop has 16 GB.", "The new laptop has 32 GB now."),
+    ("We use Slack for chat.", "We use Teams for meetings now."),
+    ("Our landlady is called Brandt.", "Our landlady moved to Bath."),
 ])  # fmt: skip
 def test_an_addition_a_relative_and_a_state_end_nothing(older: str, newer: str) -> None:
     assert find_ending(older, newer, SureMeanings()) is None

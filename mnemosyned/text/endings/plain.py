@@ -46,7 +46,6 @@ _PRODUCTS = [
     [frozenset(map(fold_case, words.split())) for words in kind.split(":")]
     for kind in _TABLES["products"]
 ]
-_PAUSE = re.compile("[,:;]")
 _WORDS = {
     name: frozenset(map(fold_case, words.split()))
     for name, words in _TABLES["words"].items()
@@ -56,6 +55,14 @@ _ADDITIVE, _DATED, _DEFINITE, _INDEFINITE, _LIGHT, _PLURAL = (
     for name in ("additive", "dated", "definite", "indefinite", "light", "plural")
 )
 _HOLDING = _WORDS["standing"] | _DATED
+_PART = re.compile("as*f+s+-?[vc]|a?s+[pa]+f+s*-?[vc]|af+s*pa*s+-?c")
+"""A fresh word in a subject: article, preposition, verb, change, fresh and shared word by their initials."""
+_LETTERS = (
+    dict.fromkeys(_WORDS["parts"], "p")
+    | dict.fromkeys(_WORDS["prices"], "s")
+    | dict.fromkeys(_DEFINITE | _INDEFINITE | _WORDS["new"], "a")
+    | dict.fromkeys(_HOLDING | _LIGHT, "v")
+)
 
 
 def sought_words(statement: Statement) -> tuple[str, ...]:
@@ -93,7 +100,8 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
     """Tell whether two statements are surely on different subjects.
 
     A number alone differs, before a value that both have: "release 7 moves to Thursday", "release 8 moves
-    to Thursday". Or they are for two people: "the parcel for Ada is here", "the parcel for Ben is here". Or
+    to Thursday". Or they are for two people or purposes: "the parcel for Ada is here", "the parcel for Ben
+    is here". Or the newer one is on a part: "the garage rent". Or roles are swapped: "Ben helps Anna". Or
     an event has another day: "we met on May 3", "we met on May 10". Or both begin with a word and another
     number: "removed server 3", "removed server 4". With `by_words`, where no vector is asked, it is enough
     that they share only names and values; a capital at the beginning may be that of a name.
@@ -108,14 +116,20 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
         return True
     fresh = [word for word in new.words if not is_among(word.key, old)]
     gone = [word for word in old.words if not is_among(word.key, new)]
+    is_other = "new" in new.signs and any(w.key in _WORDS["old"] for w in gone)
+    if is_other or _is_on_part(new, fresh) or _reverses(old, new):
+        return True
     shared = [word for word in new.words if word not in fresh]
+    are_for_two = not _search("working", new) and all(
+        (purpose := _search("purpose", each))
+        and any(word.start == purpose.start(1) for word in words)
+        for each, words in ((old, gone), (new, fresh))
+    )
+    if are_for_two and (
+        min(len(gone), len(fresh)) > 1 or gone[0].kind == fresh[0].kind == "name"
+    ):
+        return True
     if len(fresh) == len(gone) == 1:
-        if all(
-            word.kind == "name"
-            and each.frame[each.frame.index(word) - 1].key in _WORDS["for"]
-            for word, each in ((gone[0], old), (fresh[0], new))
-        ):
-            return True
         if fresh[0].unit == gone[0].unit == "day" and not new.cues:
             return _DATED.isdisjoint(word.key for word in new.frame)
         return all(
@@ -133,6 +147,38 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
             for word in shared
         )
     )
+
+
+def _is_on_part(new: Statement, fresh: Sequence[StatementWord]) -> bool:
+    """Tell whether a `fresh` word narrows a noun: "the garage rent", "the rent for the garage is"."""
+    change = new.cues["changed"].start() if "changed" in new.cues else -1
+    letters, last = "", 0
+    for word in new.frame:
+        letters += "c" if last <= change < word.start else ""
+        last = word.start
+        is_fresh = word in fresh and word.key.isalpha()
+        letter = "af" if is_fresh and word.is_owner else "f" if is_fresh else "s"
+        letters += _LETTERS.get(word.key, letter if word.kind else "-")
+    return bool(_PART.match(letters))
+
+
+def _reverses(old: Statement, new: Statement) -> bool:
+    """Tell whether `new` denies what `old` says with other roles: "Anna doesn't help Ben", "Ben helps Anna"."""
+    who, whom = old.words[0], new.words[0]
+    if "gone" not in new.cues or new.cues["gone"].start() < whom.start:
+        return False
+    keys = [word.key for word in old.words]
+    places = [
+        next((keys.index(key) for key in keys if is_same_word(key, word.key)), -1)
+        for word in new.frame
+        if word.kind or is_among(word.key, old)
+    ]
+    are_active = {
+        _WORDS["by"].isdisjoint(word.key for word in each.frame) for each in (old, new)
+    }
+    order = places[: places.index(0)] if 0 in places else [0]
+    is_reverse = bool(order) and 0 < min(order) < order[0]
+    return is_reverse and len(are_active) == 1 and (who.key + whom.key).isalpha()
 
 
 def surely_ends(
@@ -177,6 +223,8 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
     if first in _WORDS["relatives"] and not is_among(first, old):
         return True
     if is_same and _search("duty", old) and _search("taking", new):
+        return True
+    if "naming" in old.signs - new.signs and _search("moving", new):
         return True
     if cues == ["gone"]:
         stems = {word.key[:STEM] for word in old.words}
@@ -422,22 +470,9 @@ def _moves_away(old: Statement, new: Statement) -> bool:
     return (
         bool(subject and where and whither)
         and all(is_among(word.key, new) for word in subject)
-        and not _names_another(new, whither, subject)
         and ("when" in kinds) == ("when" in new_kinds)
         and ("name" not in kinds or not new_kinds.isdisjoint(VALUE_KINDS))
         and not names_owner(new, [is_among(word.key, old) for word in new.words], old)
-    )
-
-
-def _names_another(
-    new: Statement, fresh: Sequence[StatementWord], subject: Sequence[StatementWord]
-) -> bool:
-    """Tell whether a `fresh` word leads to those of the subject: "Wim's sister" beside "my sister"."""
-    keys = {word.key for word in subject}
-    ends = max((word.start for word in new.words if word.key in keys), default=0)
-    return any(
-        word.start < ends and not _PAUSE.search(new.text, word.start, ends)
-        for word in fresh
     )
 
 

@@ -106,6 +106,7 @@ month, such as "9 may", "may 9th", "on the 9th.", "1. juni" or "3 de marzo"."""
 _COUNTS = frozenset(fold_case(_SHARED["numbers"]).split()) | frozenset(
     fold_case(word) for word, number in COUNTS.items() if number > 1
 )
+_GIVEN_NAMES = frozenset(_SHARED["given_names"].split())
 _UNITS: Mapping[str, re.Pattern[str]] = {
     name: compile_on_use(fold_case(units)) for name, units in _SHARED["units"].items()
 }
@@ -241,6 +242,8 @@ def _read_words(
                 kind = "when"
         elif is_weekday(key) and key not in rules.empty:
             kind = "when"
+        elif text[start:end] in _GIVEN_NAMES:
+            kind = "name" if is_name else "word"
         elif key in rules.empty or (len(key) == 1 and not is_name):
             kind = ""
         elif key in _COUNTS:
@@ -293,7 +296,7 @@ def names_owner(
 ) -> bool:
     """Tell whether a statement is on what belongs to something in `other`: "Lara's brother" for "Lara"."""
     pairs = zip(statement.words, are_shared, are_shared[1:], strict=False)
-    keys = {f"{word.key}s" for word in other.words}
+    keys = {f"{w.key}s" for w in other.words if other.text[w.start].isupper()}
     return any(
         is_shared and not is_next and (word.is_owner or word.key in keys)
         for word, is_shared, is_next in pairs
