@@ -274,7 +274,15 @@ def test_another_place_holder_or_state_needs_a_cue(
     ("I live in the dorm.", "I moved out of the dorm.", True),
     ("I'm looking for a flat.", "I found a flat.", True),
     ("I'm looking for a flat.", "My sister found a flat.", False),
+    ("Grandma is in hospital.", "Grandma is home from hospital.", True),
+    ("The login bug is still open.", "The login bug is fixed.", True),
+    ("I don't eat fish.", "I eat fish again.", True),
+    ("I don't eat fish.", "My husband eats fish again.", False),
+    ("Wir nutzen kein Docker.", "Wir nutzen jetzt Docker.", True),
+    ("No usamos Docker.", "Ahora usamos Docker.", True),
     ("Ben helps Anna.", "Ben doesn't help Anna anymore.", True),
+    ("We deploy on Wednesdays.", "Deploys are on Tuesdays now.", True),
+    ("Terraform manages our DNS.", "Our DNS is managed by Pulumi now.", True),
 ])  # fmt: skip
 def test_the_contrary_of_a_statement_ends_it(
     older: str, newer: str, *, ends: bool

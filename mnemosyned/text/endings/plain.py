@@ -81,8 +81,7 @@ def may_end_plainly(statement: Statement) -> bool:
         return True
     return len(statement.words) <= SHORT_MAX and bool(
         _read_turn(statement)
-        or _search("favorite", statement)
-        or _search("newcomer", statement)
+        or any(_search(name, statement) for name in ("again", "favorite", "newcomer"))
     )
 
 
@@ -187,7 +186,7 @@ def surely_ends(
     """Tell whether `new` says plainly, in the words of `old`, that another value or place took its place."""
     if new.signs.isdisjoint(("open", "adds")) and _turns(old, new):
         return True
-    if new.signs.isdisjoint(DOUBTS) and _drops(old, new):
+    if new.signs.isdisjoint(DOUBTS) and (_drops(old, new) or _resumes(old, new)):
         return True
     if (old.signs | new.signs) & {*DOUBTS, "negation"}:
         return False
@@ -277,6 +276,23 @@ def _drops(old: Statement, new: Statement) -> bool:
     )
 
 
+def _resumes(old: Statement, new: Statement) -> bool:
+    """Tell whether `new` says in the same words that what `old` denies is so: "I eat fish again"."""
+    again = _search("again", new)
+    start, end = again.span() if again else (0, 0)
+    return (
+        "negation" in old.signs - new.signs
+        and not old.cues
+        and (again is not None or "now" in new.cues)
+        and ("i" in old.signs) == ("i" in new.signs)
+        and len(old.words) <= SHORT_MAX
+        and all(word.key in _LIGHT or is_among(word.key, new) for word in old.words)
+        and all(
+            is_among(word.key, old) or start <= word.start < end for word in new.words
+        )
+    )
+
+
 def _read_turn(statement: Statement) -> tuple[int, int, list[str]] | None:
     """Return the row of `turns` and its side that a statement says, and its other words: what turned."""
     match = _TURNS.search(statement.text.lower())
@@ -328,7 +344,7 @@ def _puts_value(old: Statement, new: Statement) -> bool:
     if len(old.words) > SHORT_MAX or not (has_cue or _search("favorite", new)):
         return False
     keys = {word.key for word in old.frame}
-    if ("i" in old.signs) != ("i" in new.signs) or _LIGHT.isdisjoint(keys):
+    if ("i" in old.signs) != ("i" in new.signs):
         return False
     if not _ADDITIVE.isdisjoint(keys.union(word.key for word in new.frame)):
         return False
@@ -351,6 +367,8 @@ def _puts_value(old: Statement, new: Statement) -> bool:
         kinds.append({(word.kind, word.unit) for word in values})
         before.append(each.frame[at - 1].key)
     is_one = kinds[0] == kinds[1] and len(kinds[0]) == 1
+    if _LIGHT.isdisjoint(keys) and kinds[0] != {("when", "")}:
+        return False
     if "changed" not in new.cues and "residing" in old.signs and before[0] != before[1]:
         return False  # "is in Oslo", "is on King Street"
     return is_one and kinds[0].pop()[0] in VALUE_KINDS
@@ -532,7 +550,7 @@ def _replaces_holder(old: Statement, new: Statement) -> bool:
         return has_one or all(_search("duty", each) for each in (old, new))
     return any(
         list(each.frame[at:]) == names
-        and not _HOLDING.isdisjoint(
+        and not (_HOLDING | _WORDS["by"]).isdisjoint(
             [
                 word.key
                 for word in each.frame[1:at]
