@@ -317,6 +317,8 @@ class SureMeanings(EagerMeanings):
     ("Der Mietpreis beträgt 900 Euro.", "Der Mietpreis der Garage beträgt jetzt 90 Euro."),
     ("Le loyer est de 900 euros.", "Le loyer du garage est maintenant de 90 euros."),
     ("The website is on Netlify.", "The blog part of the website moved to Ghost."),
+    ("Mein Pass gilt bis 2029.", "Der Pass meiner Tochter gilt jetzt bis 2031."),
+    ("The oven is set to 180 degrees.", "For the bread the oven is set to 230 degrees now."),
     ("The old laptop has 16 GB.", "The new laptop has 32 GB now."),
     ("We use Slack for chat.", "We use Teams for meetings now."),
     ("Our landlady is called Brandt.", "Our landlady moved to Bath."),

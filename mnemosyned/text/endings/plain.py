@@ -119,15 +119,14 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
     if is_other or _is_on_part(new, fresh) or _reverses(old, new):
         return True
     shared = [word for word in new.words if word not in fresh]
-    are_for_two = not _search("working", new) and all(
-        (purpose := _search("purpose", each))
-        and any(word.start == purpose.start(1) for word in words)
-        for each, words in ((old, gone), (new, fresh))
-    )
-    if are_for_two and (
-        min(len(gone), len(fresh)) > 1 or gone[0].kind == fresh[0].kind == "name"
-    ):
-        return True
+    purpose, was = _search("purpose", new), _search("purpose", old)
+    starts = {purpose.start(1)} if purpose and not _search("working", new) else set()
+    if purpose and not starts.isdisjoint(word.start for word in fresh):
+        has_other = was and any(word.start == was.start(1) for word in gone)
+        if not purpose.start() or (has_other and min(len(gone), len(fresh)) > 1):
+            return True
+        if has_other and gone[0].kind == fresh[0].kind == "name":
+            return True
     if len(fresh) == len(gone) == 1:
         if fresh[0].unit == gone[0].unit == "day" and not new.cues:
             return _DATED.isdisjoint(word.key for word in new.frame)
