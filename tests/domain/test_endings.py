@@ -281,6 +281,7 @@ def test_another_place_holder_or_state_needs_a_cue(
     ("Wir nutzen kein Docker.", "Wir nutzen jetzt Docker.", True),
     ("No usamos Docker.", "Ahora usamos Docker.", True),
     ("Ben helps Anna.", "Ben doesn't help Anna anymore.", True),
+    ("Je n'ai pas de chien.", "J'ai maintenant un chien.", True),
     ("We deploy on Wednesdays.", "Deploys are on Tuesdays now.", True),
     ("Terraform manages our DNS.", "Our DNS is managed by Pulumi now.", True),
 ])  # fmt: skip
@@ -311,6 +312,8 @@ class SureMeanings(EagerMeanings):
     ("Ben helps Anna.", "Anna doesn't help Ben anymore."),
     ("Lena likes Paul.", "Paul doesn't like Lena anymore."),
     ("Ben aide Anna.", "Anna n'aide plus Ben."),
+    ("Mark doesn't call his mother.", "His mother calls Mark again."),
+    ("Our team doesn't use Jira.", "Our team's designer uses Jira now."),
     ("The app talks to the gateway.", "The gateway no longer talks to the app."),
     ("The rent is 900 euros.", "The garage rent is 90 euros now."),
     ("The rent is 900 euros.", "The rent of the garage was raised to 90 euros."),

@@ -154,8 +154,9 @@ def _is_on_part(new: Statement, fresh: Sequence[StatementWord]) -> bool:
     for word in new.frame:
         letters += "c" if last <= change < word.start else ""
         last = word.start
-        is_fresh = word in fresh and word.key.isalpha()
-        letter = "af" if is_fresh and word.is_owner else "f" if is_fresh else "s"
+        letter = "f" if word in fresh and word.key.isalpha() else "s"
+        if word.is_owner:
+            letter = {"f": "af", "s": "sp"}[letter]
         letters += _LETTERS.get(word.key, letter if word.kind else "-")
     return bool(_PART.match(letters))
 
@@ -163,7 +164,8 @@ def _is_on_part(new: Statement, fresh: Sequence[StatementWord]) -> bool:
 def _reverses(old: Statement, new: Statement) -> bool:
     """Tell whether `new` denies what `old` says with other roles: "Anna doesn't help Ben", "Ben helps Anna"."""
     who, whom = old.words[0], new.words[0]
-    if "gone" not in new.cues or new.cues["gone"].start() < whom.start:
+    is_over = "gone" in new.cues and new.cues["gone"].start() > whom.start
+    if not is_over and "negation" not in old.signs - new.signs:
         return False
     keys = [word.key for word in old.words]
     places = [
