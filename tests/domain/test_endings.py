@@ -313,6 +313,8 @@ class SureMeanings(EagerMeanings):
     ("Lena likes Paul.", "Paul doesn't like Lena anymore."),
     ("Ben aide Anna.", "Anna n'aide plus Ben."),
     ("Mark doesn't call his mother.", "His mother calls Mark again."),
+    ("Eva remplace Paul.", "Paul ne remplace plus Eva."),
+    ("Der Kurs kostet 80 Euro.", "Das Buch zum Kurs kostet jetzt 20 Euro."),
     ("Our team doesn't use Jira.", "Our team's designer uses Jira now."),
     ("The app talks to the gateway.", "The gateway no longer talks to the app."),
     ("The rent is 900 euros.", "The garage rent is 90 euros now."),

@@ -55,7 +55,7 @@ _ADDITIVE, _DATED, _DEFINITE, _INDEFINITE, _LIGHT, _PLURAL = (
     for name in ("additive", "dated", "definite", "indefinite", "light", "plural")
 )
 _HOLDING = _WORDS["standing"] | _DATED
-_PART = re.compile("as*f+s+-?[vc]|a?s+[pa]+f+s*-?[vc]|af+s*pa*s+-?c")
+_PART = re.compile("as*f+s+-?[vc]|a?s+[pa]+f+s*-?[vc]|af+s*pa*s+-?[vc]")
 """A fresh word in a subject: article, preposition, verb, change, fresh and shared word by their initials."""
 _LETTERS = (
     dict.fromkeys(_WORDS["parts"], "p")
@@ -177,7 +177,8 @@ def _reverses(old: Statement, new: Statement) -> bool:
         _WORDS["by"].isdisjoint(word.key for word in each.frame) for each in (old, new)
     }
     order = places[: places.index(0)] if 0 in places else [0]
-    is_reverse = bool(order) and 0 < min(order) < order[0]
+    is_by_cue = "changed" in old.cues.keys() & new.cues.keys()  # "replaces"
+    is_reverse = bool(order) and 0 < min(order) < order[0] + is_by_cue
     return is_reverse and len(are_active) == 1 and (who.key + whom.key).isalpha()
 
 
