@@ -79,6 +79,7 @@ _FIELDS = {
     "slack_s": "slack",
 }
 """Fields of records, by their columns that have another name."""
+_decode_copy = msgspec.json.Decoder(ForgottenCopy).decode
 _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(
         (
@@ -101,7 +102,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "kind": LearningKind,
     "shown": lambda text: tuple(json.loads(text)),
     "memories": json.loads,
-    "data": msgspec.json.Decoder(ForgottenCopy).decode,
+    "data": _decode_copy,
 }  # fmt: skip
 """What makes the value of a field from that of a column, if they differ."""
 
