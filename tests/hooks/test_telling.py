@@ -9,6 +9,7 @@ from support.fakes import FakeClock
 from support.settings import change
 
 from mnemosyned.config.settings import SettingsInForce
+from mnemosyned.conversation import injected
 from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.engine_ports import MemoryComparison
 from mnemosyned.memory.injections import InjectionOutcome
@@ -361,6 +362,22 @@ def test_nothing_is_told_twice_in_a_session(shop: Shop) -> None:
     assert agent.ask(QUESTION) == ""
     assert DECISION in started.start()
     assert DECISION not in started.ask(QUESTION)
+
+
+def test_nothing_far_from_an_answer_is_told_to_a_session_that_has_the_answer(
+    shop: Shop, service: MemoryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = [shop.remember(f"Ann has the key of hut {n}.").id for n in range(3)]
+    monkeypatch.setattr(
+        type(service.vectors),
+        "similarities",
+        lambda _, __, ids: {id: 0.1 if id in far else 0.5 for id in ids},
+    )
+    monkeypatch.setattr(injected, "estimate_need", lambda *_: 2.0)
+    agent = shop.codex()
+
+    assert DECISION in agent.start()
+    assert "key of hut" not in agent.ask(QUESTION)
 
 
 def test_a_prompt_is_not_told_the_rule_that_the_start_told(shop: Shop) -> None:

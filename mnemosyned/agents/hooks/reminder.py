@@ -143,9 +143,9 @@ class Reminder:
             ]
             == query
         }
-        statements = [each for each in read if each.memory.id not in known]
+        statements = [each for each in read if each.memory.id not in asked]
         score_min = (ODDS_MIN - need) / ODDS_OF_SCORE
-        lines = self._find_by_meaning(query, statements, score_min)
+        lines = self._find_by_meaning(query, statements, known, score_min)
         if len(lines) < LINES_ENOUGH and score_min <= CONFIDENCE_WEIGHT:
             told = {line.quote.id for line in lines}
             lines += [
@@ -261,9 +261,16 @@ class Reminder:
         return list(chosen.values())
 
     def _find_by_meaning(
-        self, query: str, statements: Sequence[ProjectStatement], score_min: float
+        self,
+        query: str,
+        statements: Sequence[ProjectStatement],
+        known: set[str],
+        score_min: float,
     ) -> list[BearingLine]:
-        """Return up to `TOLD_MAX` statements near the query, best first; none if all are below `score_min`."""
+        """Return up to `TOLD_MAX` statements near the query, best first; none if all are below `score_min`.
+
+        Those that are `known` are left out. If they answer the query, others that are far less similar do not.
+        """
         ids = [each.memory.id for each in statements]
         similarities = self._service.vectors.similarities(query, ids) if ids else {}
         if not similarities:
@@ -282,9 +289,10 @@ class Reminder:
             for place, each in enumerate(statements)
             if each.memory.id in similarities
         }
-        best = max(scores.values())
-        if best < score_min:
+        new = (score for id, score in scores.items() if id not in known)
+        if max(new, default=-1.0) < score_min:
             return []
+        best = max(scores.values())
         edits = self._store.injections.edits(ids)
         asked = find_keywords(query)
         return sorted(
@@ -300,6 +308,7 @@ class Reminder:
                 )
                 for each in statements
                 if scores.get(each.memory.id, -1.0) >= best - SCORE_SPREAD
+                and each.memory.id not in known
                 and not edits.is_dropped(each.memory.id)
                 and len(each.keywords - asked) >= NEW_KEYWORDS_MIN
             ),
