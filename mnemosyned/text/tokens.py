@@ -299,9 +299,11 @@ def _classify_word(word: str, lower: str, root: str) -> TokenKind:
     """Return the kind of a word: calendar, unit, title, stop, number, common or plain word."""
     if word in CALENDAR:
         return _CALENDAR
+    if lower in _WORDS["content_words"]:
+        return _WORD
     if lower in _UNITS_AND_TITLES:
         return _UNITS_AND_TITLES[lower]
-    if not STOP_WORDS.isdisjoint((lower, root, lower.partition("'")[0])):
+    if not STOP_WORDS.isdisjoint((lower, lower.partition("'")[0])):
         return _STOP
     if word.isdigit():
         return _NUMBER

@@ -97,6 +97,7 @@ def test_splitting_loses_nothing_but_white_space(text: str) -> None:
     ("März", TokenKind.CALENDAR),
     ("backups", TokenKind.WORD),
     ("thing", TokenKind.COMMON),
+    ("car", TokenKind.WORD), ("Tim", TokenKind.WORD), ("notes", TokenKind.WORD),
     ("because", TokenKind.STOP),
     ("What've", TokenKind.STOP),
 ])  # fmt: skip
