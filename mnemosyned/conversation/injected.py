@@ -23,7 +23,7 @@ RatePrompt = Callable[[str], float | None]
 # Chosen together with the probe `asking`, which is fitted next to them.
 ODDS_OF_QUESTION, ODDS_OF_DEFINITE = 0.2, 0.9
 """Weights of the form of a question, and of a word for something known, such as "our"."""
-UNRATED_QUESTION, UNRATED, UNRATED_GENERAL = 0.7, -0.54, -3.4
+UNRATED_QUESTION, UNRATED, UNRATED_GENERAL = 2.25, -1.75, -8.0
 """The log odds without a rating: of a question with such a word, any other prompt, and a general question."""
 
 

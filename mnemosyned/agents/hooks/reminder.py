@@ -63,8 +63,8 @@ ASSISTANT_KEYWORDS = 1
 NEW_KEYWORDS_MIN = 1
 """Keywords beyond the prompt's: a line that only repeats the prompt tells nothing."""
 
-# Chosen on the projects of the tune half of `make bench-telling`.
-ODDS_OF_SCORE, ODDS_MIN = 3.1, 0.7
+# Chosen on the projects of the groups `tune`, `others` and `lives` of `make bench-telling`.
+ODDS_OF_SCORE, ODDS_MIN = 10.0, 2.25
 """Weight of the best score beside the log odds that a prompt asks for what was said, and the sum from
 which a line is told."""
 RULE_CONFIDENCE_MIN = 0.6
