@@ -252,7 +252,8 @@ def heading_line(stats: Stats, resident_bytes: float) -> str:
         state = style("bad", fg="red")
     sizes = [f"up {duration_text(stats.uptime_s)}"]
     sizes += [f"{resident_bytes / 1e6:.0f} MB in memory"] if resident_bytes else []
-    sizes += [f"{stats.bytes_on_disk / 1e6:.1f} MB on disk"] * bool(stats.bytes_on_disk)
+    if stats.bytes_on_disk:
+        sizes.append(f"{stats.bytes_on_disk / 1e6:.1f} MB on disk")
     return "  ".join([style("mnem top", bold=True), state, *sizes])
 
 
