@@ -380,6 +380,23 @@ def test_nothing_far_from_an_answer_is_told_to_a_session_that_has_the_answer(
     assert "key of hut" not in agent.ask(QUESTION)
 
 
+def test_what_a_session_says_keeps_no_answer_from_it(
+    shop: Shop, service: MemoryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fact = shop.remember("Local requests are served by 8443.").id
+    shop.say("I am setting up the sandbox proxy.", session="c9")
+    (said,) = [each.id for each in shop.list(query="setting up").memories]
+    near = {fact: 0.3, said: 0.8}
+    monkeypatch.setattr(
+        type(service.vectors),
+        "similarities",
+        lambda _, __, ids: {id: near.get(id, 0.1) for id in ids},
+    )
+    monkeypatch.setattr(injected, "estimate_need", lambda *_: 2.0)
+
+    assert "8443" in shop.claude("c9").ask("Which port does the sandbox proxy use?")
+
+
 def test_a_prompt_is_not_told_the_rule_that_the_start_told(shop: Shop) -> None:
     rule = "We decided: round VAT per invoice line, never on the total."
     shop.say(rule)

@@ -143,7 +143,12 @@ class Reminder:
             ]
             == query
         }
-        statements = [each for each in read if each.memory.id not in asked]
+        # What the session says is near its next prompt, and no answer.
+        statements = [
+            each
+            for each in read
+            if each.memory.id not in asked and each.memory.session != session.session
+        ]
         score_min = (ODDS_MIN - need) / ODDS_OF_SCORE
         lines = self._find_by_meaning(query, statements, known, score_min)
         if len(lines) < LINES_ENOUGH and score_min <= CONFIDENCE_WEIGHT:
