@@ -15,7 +15,7 @@ from mnemosyned.agents.mcp import forms
 from mnemosyned.agents.mcp.identity import AgentSessions, ClientIdentity
 from mnemosyned.agents.mcp.protocol import INVALID_PARAMS, Json, ProtocolError
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound
-from mnemosyned.memory.values import Hit
+from mnemosyned.memory.values import Hit, Learning
 from mnemosyned.text.display import escape_invisible_json
 from mnemosyned.text.frames import neutralize, neutralize_tags
 from mnemosyned.text.rule_files import read_tables
@@ -256,7 +256,6 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
         dry_run=not tool.confirm,
         mark=tool.mark if tool.confirm else None,
     )
-    zone = context.now.tzinfo
     receipt: Json = {
         "deleted": tool.confirm,
         "memories": 0,
@@ -275,14 +274,8 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
         rule = next((rule for rule in listed if rule.id == tool.id), None)
         if rule is None:
             raise
-        if tool.confirm:
-            context.caller.call(RemoveLearning(rule.id))
-            return receipt
-        line = forms.make_quotation(
-            rule.id, rule.created_at, rule.text, "rule", zone=zone
-        )
-        agree = "Nothing was deleted. If the user agrees, repeat the call with confirm: true."
-        return receipt | {"lines": [line], "next_step": agree}
+        return receipt | _forget_rule(context, rule, confirm=tool.confirm)
+    zone = context.now.tzinfo
     lines = [
         forms.make_quotation(
             line.id, line.created_at, line.snippet, line.role, zone=zone
@@ -300,6 +293,20 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
         "mark": forgotten.mark,
         "next_step": _describe_next_step(forgotten),
     }
+
+
+def _forget_rule(context: ToolContext, rule: Learning, *, confirm: bool) -> Json:
+    """Delete a rule if `confirm` is set, and return {}; otherwise return what a receipt says of its preview."""
+    if confirm:
+        context.caller.call(RemoveLearning(rule.id))
+        return {}
+    line = forms.make_quotation(
+        rule.id, rule.created_at, rule.text, "rule", zone=context.now.tzinfo
+    )
+    agree = (
+        "Nothing was deleted. If the user agrees, repeat the call with confirm: true."
+    )
+    return {"lines": [line], "next_step": agree}
 
 
 def _describe_next_step(forgotten: Forgotten) -> str:
