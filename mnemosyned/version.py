@@ -12,7 +12,7 @@ DEBIAN_EXTRAS = ("postgres", "oidc", "otel", "top", "personal")
 
 
 def pip_command(*packages: str) -> str:
-    """Return the shell command that installs packages next to this one."""
+    """Return the shell command that installs packages into the environment of mnemosyned."""
     # Loaded here: only a failure needs them.
     import shlex  # noqa: PLC0415
     import sys  # noqa: PLC0415

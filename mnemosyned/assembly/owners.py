@@ -342,7 +342,10 @@ class OwnerMemories:
             _stop_memory(memory)
 
     def _make_memory(self, owner: int, *, starts: bool = True) -> OwnerMemory:
-        """Return a new object for an owner's memory; with `starts`, start the retention unless on a standby."""
+        """Return a new object for an owner's memory.
+
+        With `starts`, finish what an earlier process left undone, such as a purge, unless on a standby.
+        """
         shared, store = self._shared, self._stores.store(owner)
         lease = SummarizerLease(self._make_summarizer(owner))
         vectors = engine_ports.MemoryVectors()

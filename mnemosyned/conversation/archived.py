@@ -229,7 +229,10 @@ def _truncate_result(result: str, name: str, id: str) -> str:
 
 
 def _write_values_line(result: str, *, shown: str) -> str:
-    """Return a line with the exact values of a result that `shown` lacks; empty for none."""
+    """Return a line with exact values of a result that `shown` lacks; empty for none.
+
+    They are those that need no sentence, such as URLs, without secrets, up to `VALUES_CHARS`.
+    """
     values: list[str] = []
     room = VALUES_CHARS
     for detail in extract_details(result):

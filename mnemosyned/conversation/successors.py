@@ -248,10 +248,10 @@ class SuccessorFinder:
                 reason=f"{why} ({quote.reason})",
             )
 
-        def find_ending(
+        def find_told_ending(
             text: str, ended: Sequence[EndedStatement]
         ) -> EndedStatement | None:
-            """Return the first of the `ended` statements that a text contains, or None."""
+            """Return the first of the `ended` statements with half of its keywords in a text, or None."""
             keywords = find_keywords(text)
             for each in ended:
                 sentence = find_keywords(each.sentence)
@@ -262,14 +262,14 @@ class SuccessorFinder:
             return None
 
         newer: dict[str, InjectedQuote] = {}
-        ending = find_ending(quote.text, ended)
+        ending = find_told_ending(quote.text, ended)
         if ending:
             quote = replace(quote, ended_at=ending.at)
         while ending and ending.by not in newer and len(newer) < NEWER_MAX:
             id, text = ending.by, ending.successor
             found = make_newer(id, text, ending.at, "ended an older line")
             # What ended a statement may have ended, too.
-            ending = find_ending(text, self._endings_of([id]).get(id, ()))
+            ending = find_told_ending(text, self._endings_of([id]).get(id, ()))
             newer[id] = replace(found, ended_at=ending.at) if ending else found
         waiting = [quote, *newer.values()]
         doubtful: dict[str, tuple[float, InjectedQuote]] = {}

@@ -478,7 +478,7 @@ class OwnerResources:
     def _make_resources(
         self, memory: ServedMemory, holder: TokenHolder
     ) -> dict[str, Resource]:
-        """Return the resources for an owner's memory, by URL path, as the holder's scopes allow."""
+        """Return the resources for an owner's memory, by URL path; each request checks the holder's scopes."""
         scopes, bus = holder.scopes, memory.service.events
         audit = self._audit
         caller: Caller

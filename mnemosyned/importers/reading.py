@@ -382,7 +382,7 @@ class JsonReader:
 
 @dataclass(frozen=True, slots=True)
 class JsonOutline:
-    """The beginning of a document."""
+    """Whether a document is a list, and its first keys."""
 
     is_list: bool
     keys: frozenset[str]
@@ -392,7 +392,7 @@ class JsonOutline:
 @clear_on_forget
 @lru_cache(maxsize=4)
 def outline_document(head: bytes) -> JsonOutline | None:
-    """Return the outline of a JSON document from its first bytes, or None for other files."""
+    """Return whether a JSON document is a list, and its first keys, by its first bytes; None for others."""
     text = head_as_utf8(head).lstrip()
     is_list = text.startswith(b"[")
     inner = text[1:].lstrip() if is_list else text

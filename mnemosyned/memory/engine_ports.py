@@ -147,7 +147,10 @@ class Summarizer(Protocol):
                 yield key, Digest(summary=outcome, details=details)
 
     def digest(self, originals: Sequence[MemoryRecord]) -> Digest:
-        """Return a summary of originals without secrets, and the exact values. Raises `SummarizerFailed`."""
+        """Return a summary of what still applies in the originals, without secrets, and all exact values.
+
+        Raises `SummarizerFailed`.
+        """
         lasting, details = select_mentionable(originals)
         return Digest(summary=self.summarize(lasting), details=details)
 

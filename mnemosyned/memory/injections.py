@@ -35,7 +35,7 @@ class InjectionOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedLine:
-    """A line given to an agent: its text, the id of its source, and why it was chosen."""
+    """A line given to an agent, with the id of its source and the reason."""
 
     id: str
     """Id of the memory or learning that it quotes."""

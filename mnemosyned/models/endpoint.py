@@ -242,7 +242,7 @@ class EndpointModel(TextModel):
         return text
 
     def close(self) -> None:
-        """End the call that runs in another thread; that call raises `ModelUnavailable`."""
+        """End a running call in another thread, which then raises `ModelUnavailable`."""
         if call := self._current:
             call.abandon()
 

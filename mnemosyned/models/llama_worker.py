@@ -342,7 +342,7 @@ def _lower_priority(nice: int) -> None:
 
 
 def _serve_requests(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
-    """Load the model at the first request, and write replies to the stream `answers`; never return."""
+    """Answer requests on the stream `answers`, without end; the first one must be a `LoadModel`."""
     engine: CompletionEngine | EmbeddingEngine | None = None
 
     def answer(frame: bytes) -> WorkerReply:

@@ -110,7 +110,7 @@ class SearchIndex(Protocol):
         ...
 
     def first_in_order(self, query: Query) -> Collection[int]:
-        """Return the row numbers of the newest or oldest memories, as asked, that pass a query's filters."""
+        """Return row numbers of newest or oldest memories, as asked, that pass the filters; a few at most."""
         ...
 
     def first_with_words(self, words: Sequence[Forms], query: Query) -> Collection[int]:

@@ -69,7 +69,10 @@ class _Relevance(NamedTuple):
 def place_by_time(
     query: Query, scores: Mapping[int, ScoreBreakdown], candidates: SearchCandidates
 ) -> dict[int, ScoreBreakdown]:
-    """Return the scores by row number, raised for memories of the time, or first in the order, asked for."""
+    """Return the scores by row number, changed by the time or order that the query asks for.
+
+    Memories of that time are raised; with an order, the best in that order come first.
+    """
     if not scores or query.subject is None:
         return dict(scores)
     matches = [match for match in candidates.memories if match.position in scores]

@@ -429,8 +429,8 @@ def collapse_repeats(
 ) -> list[RankedResult]:
     """Return the first `limit` distinct results, each with the number of results that repeat it.
 
-    The first repeats are kept as lines. After `ALIKE_MAX` results that differ only in figures, more
-    of them are shown only if places are free, and else counted. `matches` are by row number.
+    The first repeats of a result are added to its lines. At most `ALIKE_MAX` results that differ only in
+    figures are shown; others fill places that are left, or count as repeats. `matches` are by row number.
     """
     shown: list[RankedResult] = []
     repeats: dict[int, list[RankedResult]] = defaultdict(list)  # by the rank repeated

@@ -532,8 +532,8 @@ def _read_candidate(
 ) -> _ReadCandidate:
     """Return a candidate with the score of each term in its text.
 
-    Terms in `names`, the terms in speakers' names, count less in the words of a named speaker.
-    `speaker` is the sum of the idf of the terms in this speaker's name.
+    `names` are the terms in the names of all speakers; they count less in what a speaker with a name said.
+    `speaker` is the sum of the idf of the terms in the name of this text's speaker.
     """
     if match.score <= 0:
         return _ReadCandidate(match, (*reader.no_scores, 0.0), 0.0, speaker)

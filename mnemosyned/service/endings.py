@@ -429,7 +429,7 @@ class EndingFinder:
                     yield match, ending
 
     def _find_matches(self, words: tuple[str, ...]) -> list[Match]:
-        """Return up to `MATCHES_MAX` memories with these words, the most similar first."""
+        """Return up to `MATCHES_MAX` memories with any of these words, the best match first."""
         query = Query(terms=Terms(words, ()), limit=MATCHES_MAX, only_words=True)
         matches = self.store.search.candidates(query).memories
         return sorted(matches, key=lambda match: -match.score)
@@ -513,7 +513,7 @@ def _is_in_scope(
 
 
 def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> list[Hit]:
-    """Return the hits with their ended statements, each hit placed after the hits that ended one.
+    """Return the hits with their ended statements; a hit comes after the hits that ended its statements.
 
     Otherwise the order stays. Secrets are masked unless `reveal`.
     """

@@ -309,7 +309,10 @@ class UndoService:
         return {returned.episode: returned for step in undone for returned in step}
 
     def _find_undoable_entries(self, cycle: str) -> list[LogEntry]:
-        """Return a cycle's log entries that were not undone. Raises `NotFound` and `CannotUndo`."""
+        """Return a cycle's log entries that moved memories into an episode and were not undone.
+
+        Raises `NotFound` for an unknown cycle, and `CannotUndo` if no such entry is left.
+        """
         entries = self.store.sleep.log(limit=CANDIDATES_MAX, cycle=cycle)
         if not entries:
             raise NotFound(

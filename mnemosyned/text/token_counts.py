@@ -89,7 +89,7 @@ class CounterWithMargin:
         return f"{self.counter.name}+{self.margin:.0%}"
 
     def count(self, text: str) -> int:
-        """Return the number of tokens by the counter inside, plus the margin, rounded up."""
+        """Return the inner counter's number of tokens, increased by the share `margin`, rounded up."""
         return ceil(self.counter.count(text) * (1 + self.margin))
 
 

@@ -442,7 +442,7 @@ def _run_program(
 
 
 def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None:
-    """Write the planned undo of an edit; delete the edit from the journal, and empty directories of setup.
+    """Write the planned undo of an edit, remove it from the journal, and delete directories of setup if empty.
 
     Raises `FileRefused` if the file was changed since the plan was made, or cannot be written.
     """
@@ -599,7 +599,7 @@ def recognize_edits(
 def undo_all(
     edits: list[FileEdit], journal: SetupJournal, machine: Machine
 ) -> Iterator[tuple[str, str]]:
-    """Undo edits one by one; yield each file, and a message about its problem, empty on success."""
+    """Undo edits one by one; yield each file with an error message, which is empty on success."""
     for edit in edits:
         change = plan_undo(edit, journal)
         problem = change.problem

@@ -333,7 +333,7 @@ class EventLoop:
         self._activity.connections[connection.local] += 1
 
     def _drop_stalled(self, state: ConnectionState, *, reserved: bool = False) -> bool:
-        """Close the connection that is longest in a state, beyond its grace time; return True if there was one.
+        """Close the connection longest in a state, beyond the grace time; return whether there was any.
 
         With `reserved`, close only one that holds memory for a body. Clients over TCP go first, as other
         users can connect there.

@@ -569,7 +569,7 @@ def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
 def _find_in_force_again(
     session: CommonSession, found: Sequence[FoundMemory]
 ) -> tuple[frozenset[str], set[int]]:
-    """Return the ids of memories that apply again without `found`, and row numbers of episodes to rewrite."""
+    """Return the ids of memories that apply again once `found` are deleted, and their episodes' row numbers."""
     gone = {memory.seq for memory in found}
     links = session.execute(
         "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "

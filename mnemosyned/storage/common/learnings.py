@@ -113,7 +113,7 @@ class LearningStore(StorePart):
     def add(
         self, session: CommonSession, learning: Learning
     ) -> tuple[Learning, list[str]]:
-        """Store a learning unless it repeats one; return the stored learning, and ids of superseded ones."""
+        """Store a learning unless it repeats one; return the stored learning and the superseded ids."""
         return LearningRows(session).keep(learning)
 
     @reads

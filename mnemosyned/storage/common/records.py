@@ -390,7 +390,7 @@ def tier_totals(session: CommonSession) -> dict[Tier, TierTotals]:
 
 
 def insert_compaction(session: CommonSession, compaction: ExportedCompaction) -> bool:
-    """Insert a compaction with its parts in order, unless its id is stored; return if it was inserted."""
+    """Insert a compaction with its parts in order, unless the id is stored; return whether it was inserted."""
     if not COMPACTIONS.add(session, compaction, UNLESS_KNOWN):
         return False
     session.insert_each(

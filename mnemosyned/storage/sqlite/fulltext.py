@@ -71,7 +71,7 @@ def write_grams(
 
 
 def glued_terms(word: str) -> str:
-    """Return a word that touches a script without spaces, in the form of the index of character pairs."""
+    """Return a word that touches a script without spaces as terms of the pair index: stems after `GLUED`."""
     return " ".join(GLUED + stem(token) for token in WORD.findall(fold_case(word)))
 
 

@@ -89,7 +89,7 @@ _KIND_OF_LEVEL = {"error": ERROR, "warning": WARNING}
 
 
 def read_log(content: str, zone: tzinfo) -> list[RecordItem]:
-    """Return the entries of a log, each a line or several, as items; empty for any other text."""
+    """Return the entries of a log as items, of further lines only errors; empty for any other text."""
     if not _PATTERNS["clock"].search(content, 0, SIGN_CHARS_MAX):
         return []
     lines = _without_command(split_nonblank_lines(content)[:LINES_MAX])

@@ -233,7 +233,10 @@ def _named_span(
 def _nearest_weekday(
     groups: Mapping[str, str], today: datetime, *, ahead: bool
 ) -> datetime:
-    """Return midnight of "last Friday", "next Friday" or "Friday", which is not past with `ahead`."""
+    """Return midnight of "last Friday", "this Friday", "next Friday" or "Friday".
+
+    "Friday" alone is today or later with `ahead`, else today or earlier.
+    """
     days = (WEEKDAYS_IN_TEXT.index(groups["weekday"]) - today.weekday()) % 7
     step = groups.get("step")
     if step == "next":

@@ -66,7 +66,7 @@ _LETTERS = (
 
 
 def sought_words(statement: Statement) -> tuple[str, ...]:
-    """Return words of the statements that one may end: its own, and "live" for "I moved to Rome"."""
+    """Return words to find the statements that a new one may end: its own, and "live" for "I moved to Rome"."""
     own = tuple(word.key for word in statement.words)
     if _search("resettling", statement) or _search("living", statement):
         own += tuple(sorted(_WORDS["homes"]))
@@ -185,7 +185,7 @@ def _reverses(old: Statement, new: Statement) -> bool:
 def surely_ends(
     old: Statement, new: Statement, meanings: SentenceMeanings | None
 ) -> bool:
-    """Tell whether `new` says plainly, in the words of `old`, that another value or place took its place."""
+    """Return True if `new` plainly changes the value or state in `old`: "the flag is on", "the flag is off"."""
     if new.signs.isdisjoint(("open", "adds")) and _turns(old, new):
         return True
     if new.signs.isdisjoint(DOUBTS) and (_drops(old, new) or _resumes(old, new)):
@@ -296,7 +296,7 @@ def _resumes(old: Statement, new: Statement) -> bool:
 
 
 def _read_turn(statement: Statement) -> tuple[int, int, list[str]] | None:
-    """Return the row of `turns` and its side that a statement says, and its other words: what turned."""
+    """Return the row and side of `turns` that a statement has, and its other words, if any: "lift"; or None."""
     match = _TURNS.search(statement.text.lower())
     if not match or not match.lastindex:
         return None
@@ -320,7 +320,7 @@ def _turns(old: Statement, new: Statement) -> bool:
 
 
 def _find_product(statement: Statement) -> tuple[str, frozenset[str], frozenset[str]]:
-    """Return the product to which speakers say that they changed, those of its kind, and words for the kind."""
+    """Return the product in "we moved to Postgres", its kind's products, and words for the kind; or nothing."""
     words = {word.key for word in statement.words} - _LIGHT
     if not statement.cues.keys().isdisjoint(("changed", "now")):
         for names, products in _PRODUCTS:
@@ -459,7 +459,7 @@ def _takes_over(old: Statement, new: Statement) -> bool:
 
 
 def _read_switch(statement: Statement) -> tuple[str, str]:
-    """Return a thing and what it is switched to, as ("the flag", "off"); two empty texts for others."""
+    """Return a thing and its state, as ("the flag", "off") in "the flag is now off"; or two empty texts."""
     match = _SWITCHED.fullmatch(statement.text.lower())
     return (match[1], match[2]) if match else ("", "")
 
@@ -509,7 +509,7 @@ def _are_elsewhere(old: Statement, new: Statement) -> bool:
 
 
 def _find_other_state(old: Statement, new: Statement) -> tuple[str, list[str]] | None:
-    """Return the word of `new`, with `now`, in place of the last of `old`, and that one: "it is green now"."""
+    """Return the last words of `new` and `old`, if only the state changed: "it is green now"; else None."""
     was, word = old.frame[-1], new.frame[-1]
     frame = [each.key for each in new.frame[:-1] if each.key not in _INDEFINITE]
     is_state = (

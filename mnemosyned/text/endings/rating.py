@@ -251,9 +251,9 @@ def plain_margin(features: Sequence[float]) -> float:
 
 
 def _compare_former(old: Statement, new: Statement) -> tuple[float, float]:
-    """Return the share of the former values of `new` that `old` names, and of its words that they are.
+    """Return the share of the former values in `new` that `old` names, and their share of the words of `old`.
 
-    The first is -1 where `new` names none.
+    The first share is -1 where `new` names no former value.
     """
     if not new.former:
         return -1.0, 0.0

@@ -130,7 +130,7 @@ class StatementWord:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence that may end another one, or be ended, with its cues and its words with content."""
+    """A sentence that may end an older sentence, or be ended, with its cues and content words."""
 
     text: str
     words: tuple[StatementWord, ...]
@@ -287,7 +287,7 @@ class SentenceMeanings(Protocol):
     def compare(
         self, newer: str, olders: Sequence[str]
     ) -> Sequence[tuple[float, float]]:
-        """Return the cosine of a sentence to each older one, and the log odds that it ends that one."""
+        """Return, for each older sentence, the cosine to `newer` and the log odds that `newer` ends it."""
         ...
 
 

@@ -141,7 +141,7 @@ for _format in _TABLES["formats"]:
 
 
 def _measure_card_number(text: str) -> int:
-    """Return the length of the card number at a text's start, or 0 if its size or check digit is wrong."""
+    """Return the length of a text that is a card number, or 0 if its size or check digit is wrong."""
     digits = re.sub(r"\W", "", text)
     wanted = _CARD_DIGITS.get(digits[:2], 0) if digits[0] == "3" else 16
     doubled = [sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2]]
@@ -151,7 +151,7 @@ def _measure_card_number(text: str) -> int:
 
 
 def _measure_nir(text: str) -> int:
-    """Return the length of the French social security number at a text's start, 0 if it is invalid."""
+    """Return the length of a text that is a French social security number, or 0 if it is invalid."""
     digits = re.sub(r"\W", "", text)
     number, key = int(digits[:13]), int(digits[13:])
     return len(text) * (97 - number % 97 == key)
