@@ -455,6 +455,25 @@ def test_a_memory_of_no_project_is_told_beside_what_the_project_says(
     assert "is called heron" in text
 
 
+def test_the_messages_of_a_program_are_no_notes(
+    shop: Shop, service: MemoryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = shop.remember("Heron serves the bakery.").id
+    message = shop.remember("Egret serves the cafe.", role="user").id
+    near = {note: 0.5, message: 0.5}
+    monkeypatch.setattr(
+        type(service.vectors),
+        "similarities",
+        lambda _, __, ids: {id: near.get(id, 0.1) for id in ids},
+    )
+    monkeypatch.setattr(injected, "estimate_need", lambda *_: 2.0)
+
+    told = shop.codex().ask("Which machine answers requests?")
+
+    assert "Heron" in told
+    assert "Egret" not in told
+
+
 def make_alike(
     monkeypatch: pytest.MonkeyPatch, service: MemoryService, one: str, other: str
 ) -> None:

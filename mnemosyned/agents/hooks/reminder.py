@@ -323,7 +323,7 @@ class Reminder:
     def _read_statements(
         self, query: str, sessions: Sequence[str]
     ) -> list[ProjectStatement]:
-        """Return statements of people in these sessions and in the default session, newest first.
+        """Return statements of people in these sessions, and notes in the default session, newest first.
 
         The newest memories are read, and of older memories only the nearest to the query in meaning.
         """
@@ -346,8 +346,12 @@ class Reminder:
         memories = sorted(
             read.values(), key=lambda memory: memory.created_at, reverse=True
         )
+        # In the default session, messages with a role are those of programs that name no session.
         return [
-            each for each in find_statements(memories) if each.memory.role != ASSISTANT
+            each
+            for each in find_statements(memories)
+            if each.memory.role != ASSISTANT
+            and not (each.memory.role and each.memory.session == DEFAULT_SESSION)
         ]
 
     def _find_by_words(
