@@ -24,7 +24,9 @@ START_CLUSTERS = (
 )
 """What systemd does after the installation."""
 AS_ANNA = "setpriv --reuid anna --regid anna --clear-groups"
-SECTIONS = ("Database", "Daemon and TLS", "People", "Laptops", "Upgrade")
+SECTIONS = (
+    "Database", "Daemon and TLS", "People", "Laptops", "Upgrade", "Backup and nightly tasks"
+)  # fmt: skip
 
 # There is no systemd in a chroot: the unit's environment, credentials and command are taken from it.
 SYSTEMCTL = r"""#!/bin/bash
@@ -88,7 +90,7 @@ def test_the_guide_works_as_it_stands(tmp_path: Path) -> None:
     shim.chmod(0o755)
     with (debian.root / "etc/hosts").open("a") as hosts:
         hosts.write("127.0.0.1 localhost memory.example\n")
-    database, daemon, people, laptops, upgrade = map(commands, SECTIONS)
+    database, daemon, people, laptops, upgrade, nightly = map(commands, SECTIONS)
     # What a person types where a command asks.
     laptops = laptops.replace("--ca memory.pem", "--ca memory.pem <code")
     laptops = laptops.replace("setup claude-code", "setup claude-code --yes")
@@ -125,6 +127,7 @@ chown anna: /home/anna/*
 {AS_ANNA} bash /anna.sh
 {upgrade}
 {AS_ANNA} env HOME=/home/anna mnem recall when do we deploy | grep Tuesdays
+{nightly}
 """
     )
 
