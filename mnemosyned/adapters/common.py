@@ -96,7 +96,7 @@ PAGES_MAX = 20
 def make_record_memory(
     text: str,
     value: Mapping[str, Any],
-    **fields: Any,  # noqa: ANN401
+    **fields: Any,  # noqa: ANN401 fields of the request
 ) -> verbs.Remember:
     """Return a memory that contains the JSON object `value`, which `read_record_value` reads again.
 

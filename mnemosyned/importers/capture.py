@@ -28,10 +28,14 @@ AGAIN_S = 30.0
 """Seconds until a session is read again after the database was lost."""
 CALL_BYTES = 256 * 1024
 """Bytes of a transcript read within a call."""
+BACKGROUND_BYTES = 1 << 20
+"""Bytes of a transcript read at a time by the background thread."""
 CALL_WAIT_S = 0.02
 """Longest wait of a call for another capture."""
 LOOK_AGAIN_S = 2.0
 """Tools write the last lines of a turn a moment after its hook."""
+REST_S, IDLE_S = 0.02, 3_600.0
+"""Pause of the background thread between two readings, and how long it waits for the next at most."""
 WAITING_MAX = 1_000
 """Sessions in the queue of the background thread."""
 
@@ -283,9 +287,9 @@ class Capture:
                 warm_up()
             except Exception:
                 log.exception("warm_up_failed")
-            if session := self._due.take(3_600.0):
+            if session := self._due.take(IDLE_S):
                 self._read_due_session(session)
-                self._due.rest(0.02)
+                self._due.rest(REST_S)
 
     def _read_due_session(self, name: str) -> None:
         """Store and count a part of a session's transcript; queue the session again for the rest or a retry."""
@@ -294,7 +298,7 @@ class Capture:
             if session is None or not session.transcript:
                 return
             with self._capturing:
-                stored, complete = self._capture_share(session, 1 << 20)
+                stored, complete = self._capture_share(session, BACKGROUND_BYTES)
             if stored:
                 self._agents.count(
                     AgentCall(

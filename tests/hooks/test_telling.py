@@ -1,5 +1,6 @@
 """What agents are told: what matters for their project, quoted and dated, once, and seldom more."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -364,16 +365,27 @@ def test_nothing_is_told_twice_in_a_session(shop: Shop) -> None:
     assert DECISION not in started.ask(QUESTION)
 
 
+def make_near(
+    monkeypatch: pytest.MonkeyPatch,
+    service: MemoryService,
+    near: Mapping[str, float],
+    *,
+    others: float = 0.1,
+) -> None:
+    """Let prompts ask for something said before, and be so similar to memories, by id, and to all others."""
+    monkeypatch.setattr(
+        type(service.vectors),
+        "similarities",
+        lambda _, __, ids: {id: near.get(id, others) for id in ids},
+    )
+    monkeypatch.setattr(injected, "estimate_need", lambda *_: 2.0)
+
+
 def test_nothing_far_from_an_answer_is_told_to_a_session_that_has_the_answer(
     shop: Shop, service: MemoryService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     far = [shop.remember(f"Ann has the key of hut {n}.").id for n in range(3)]
-    monkeypatch.setattr(
-        type(service.vectors),
-        "similarities",
-        lambda _, __, ids: {id: 0.1 if id in far else 0.5 for id in ids},
-    )
-    monkeypatch.setattr(injected, "estimate_need", lambda *_: 2.0)
+    make_near(monkeypatch, service, dict.fromkeys(far, 0.1), others=0.5)
     agent = shop.codex()
 
     assert DECISION in agent.start()
@@ -386,13 +398,7 @@ def test_what_a_session_says_keeps_no_answer_from_it(
     fact = shop.remember("Local requests are served by 8443.").id
     shop.say("I am setting up the sandbox proxy.", session="c9")
     (said,) = [each.id for each in shop.list(query="setting up").memories]
-    near = {fact: 0.3, said: 0.8}
-    monkeypatch.setattr(
-        type(service.vectors),
-        "similarities",
-        lambda _, __, ids: {id: near.get(id, 0.1) for id in ids},
-    )
-    monkeypatch.setattr(injected, "estimate_need", lambda *_: 2.0)
+    make_near(monkeypatch, service, {fact: 0.3, said: 0.8})
 
     assert "8443" in shop.claude("c9").ask("Which port does the sandbox proxy use?")
 
@@ -460,13 +466,7 @@ def test_the_messages_of_a_program_are_no_notes(
 ) -> None:
     note = shop.remember("Heron serves the bakery.").id
     message = shop.remember("Egret serves the cafe.", role="user").id
-    near = {note: 0.5, message: 0.5}
-    monkeypatch.setattr(
-        type(service.vectors),
-        "similarities",
-        lambda _, __, ids: {id: near.get(id, 0.1) for id in ids},
-    )
-    monkeypatch.setattr(injected, "estimate_need", lambda *_: 2.0)
+    make_near(monkeypatch, service, {note: 0.5, message: 0.5})
 
     told = shop.codex().ask("Which machine answers requests?")
 

@@ -52,7 +52,7 @@ def served(dsn: str) -> Iterator[str]:
     """The database as the login of a daemon sees it, which owns nothing."""
     from support.postgres import MIGRATIONS, run  # noqa: PLC0415 needs psycopg, which may be missing
 
-    from mnemosyned.storage.postgres.store import PostgresServer  # noqa: PLC0415 as above
+    from mnemosyned.storage.postgres.store import PostgresServer  # noqa: PLC0415 needs psycopg, too
 
     run(dsn, "CREATE ROLE serving_only LOGIN NOCREATEROLE")
     PostgresServer(dsn, migrations=MIGRATIONS).migrate(serving="serving_only")
