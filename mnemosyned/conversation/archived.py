@@ -72,7 +72,7 @@ def as_message(memory: MemoryRecord) -> dict[str, Any]:
 
 
 def as_original(memory: MemoryRecord) -> MemoryRecord:
-    """Return a memory, with a wordless message's own content if its text is only a placeholder."""
+    """Return the memory of a message; if its text is the placeholder `WORDLESS`, with the message's content."""
     if memory.content != WORDLESS:
         return memory
     content = as_message(memory).get("content")
@@ -122,7 +122,7 @@ def list_archived_memory_ids(
     """Yield the ids of the memories that the compaction `id` archived, in order.
 
     `parts` maps the id of each compaction to the ids of its parts: memories or other compactions. A
-    compaction that contains itself is yielded as if it were a memory.
+    compaction that is met again, as within itself, is yielded as if it were a memory.
     """
     opened = {id}
     waiting = list(reversed(parts.get(id, [])))
@@ -190,7 +190,7 @@ def find_original_id(message: Message) -> str:
 
 
 def is_truncation_of(message: Message, original: Message) -> bool:
-    """Return True if a message is `original` with truncated tool results, and not an imitation."""
+    """Return True if a message equals `original` with its long tool results truncated, apart from the marks."""
     stub = truncate_results(original, {})
     return stub is not None and _list_comparable_parts(
         message
@@ -229,9 +229,9 @@ def _truncate_result(result: str, name: str, id: str) -> str:
 
 
 def _write_values_line(result: str, *, shown: str) -> str:
-    """Return a line with exact values of a result that `shown` lacks; empty for none.
+    """Return a line with exact values of a result that the text `shown` lacks; empty for none.
 
-    They are those that need no sentence, such as URLs, without secrets, up to `VALUES_CHARS`.
+    Listed are values that explain themselves, such as URLs, but no secrets, in `VALUES_CHARS` at most.
     """
     values: list[str] = []
     room = VALUES_CHARS

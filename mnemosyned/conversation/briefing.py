@@ -83,7 +83,7 @@ _SAMPLES = frozenset(map(_normalize, _NAMES["samples"]))
 
 
 def is_question(text: str) -> bool:
-    """Return True if a text ends with a question mark, or is a question without a question mark."""
+    """Return True if a text ends with a question mark, or is worded as a question."""
     end = text.rstrip(" \"'”’)]*_")
     return end.endswith(("?", "？", "؟")) or bool(_PATTERNS["unmarked"].search(end))
 
@@ -99,8 +99,8 @@ def has_substance(text: str) -> bool:
 def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStatement]:
     """Yield at most one statement for each memory of a project, in the order of the memories.
 
-    `memories` come newest first. People's statements are all used; agents' statements only if about
-    failures or open tasks. A short reply is preceded by the question that it answers.
+    `memories` come newest first; superseded ones are skipped. Agents' statements are yielded only if
+    about failures or open tasks. A short reply is preceded by the question that it answers.
     """
     questions: dict[str, str] = {}
     """By the ids of memories that directly follow a question of another speaker in their session."""
@@ -144,7 +144,7 @@ def _read_statement(
     together = find_keywords(" ".join(text for text, *_ in sentences))
     is_telling = len(sentences) > 1 and len(together) >= KEYWORDS_MIN
     kinds = [
-        _kind_of(text, tokens, is_agent=is_agent)
+        _find_kind(text, tokens, is_agent=is_agent)
         for text, tokens, telling in sentences
         if telling or is_telling
     ]
@@ -170,8 +170,8 @@ def _find_telling_sentences(
 ) -> Iterator[tuple[str, tuple[TextToken, ...], bool]]:
     """Yield (sentence, tokens, makes sense alone) for sentences of a memory that may matter later.
 
-    Left out are questions, greetings, requests for the work of the moment, feelings, hypotheses,
-    results of tests, and sentences mainly about a secret. `is_agent` says that an agent wrote them.
+    Left out are questions, greetings, requests for the work of the moment, feelings, hypotheses, results
+    of tests, long sentences, and those mainly about a secret. `is_agent` is True for an agent's memory.
     """
     has_secret = mask_secrets(content) != content
     for sentence, _ in split_sentences(content):
@@ -221,10 +221,10 @@ def _find_telling_sentences(
         yield text, tokens, is_telling
 
 
-def _kind_of(
+def _find_kind(
     text: str, tokens: Sequence[TextToken], *, is_agent: bool
 ) -> StatementKind:
-    """Return the kind of a sentence: grave, an open task, decided, or only stated."""
+    """Return the kind of a sentence: grave, open task, decided (never by an agent), or only stated."""
     if _PATTERNS["grave"].search(text):
         return StatementKind.GRAVE
     if _PATTERNS["open"].search(text):
@@ -237,9 +237,9 @@ def _kind_of(
 
 
 def _join_sentences(sentences: Sequence[str], kind: StatementKind) -> str:
-    """Return the sentences of one memory as a line of at most `STATEMENT_CHARS_MAX` characters.
+    """Return the sentences of one memory as a line, all if they have at most `STATEMENT_CHARS_MAX` characters.
 
-    If they are longer, sentences of the kind have priority, and others are left out.
+    Otherwise those of `kind` are preferred, and the line ends with what fits; one sentence is never cut.
     """
     if len(" ".join(sentences)) <= STATEMENT_CHARS_MAX:
         return neutralize_line(" ".join(sentences))
@@ -248,7 +248,7 @@ def _join_sentences(sentences: Sequence[str], kind: StatementKind) -> str:
 
     def has_other_kind(text: str) -> bool:
         """Return True if a sentence is of another kind than `kind`."""
-        return _kind_of(text, tokenize(text), is_agent=False) is not kind
+        return _find_kind(text, tokenize(text), is_agent=False) is not kind
 
     for text in sorted(sentences, key=has_other_kind):
         if len(text) + 1 <= room or not chosen:
@@ -266,8 +266,8 @@ def says_more(text: str, known: str) -> bool:
 def leave_out_rules(rules: Sequence[str], text: str, message: str) -> str:
     """Return a message's `text` on one line, without the sentences that state the rules.
 
-    It is empty if a rule was edited and no longer occurs in the message. It is also empty if the
-    message may be about a secret, as the rest may be the secret.
+    The result is empty if a rule was edited and no longer occurs in the message. It is also empty if
+    the message may be about a secret, as the rest may be the secret.
     """
     words = {token.surface.lower() for token in tokenize(message)}
     is_about_secret = not words.isdisjoint(_WORDS["secret_talk"])

@@ -145,7 +145,10 @@ class ContextManager:
         summaries: Sequence[PastSummary | Mapping[str, Any]] = (),
         lent_tokens: int = 0,
     ) -> ChosenWindow:
-        """Compact the history if due; return the newest messages, even beyond the budget, and more that fit."""
+        """Return the messages for a context: always the newest, then `summaries` and older ones that fit.
+
+        The history is first compacted if that is due. `lent_tokens` are added to its share.
+        """
         new = as_user_message(new_message)
         compaction = None
         if self._consolidator is not None:
@@ -402,7 +405,7 @@ class _ShortenedTail:
         """Position of the first message not tried yet; the new one comes after the history."""
 
     def save_tokens(self, tokens: int, *, since: int) -> bool:
-        """Shorten tool results from `since` on, oldest first, to save `tokens`; return whether any is saved."""
+        """Shorten tool results from position `since` on, oldest first, to save `tokens`; return True if any."""
         saved = 0
         self._next = max(self._next, since)
         while saved < tokens and self._next <= len(self.history):

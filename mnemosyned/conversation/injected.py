@@ -42,7 +42,7 @@ def estimate_need(prompt: str, rate: RatePrompt | None = None) -> float:
 
 
 def rate_form(prompt: str) -> float:
-    """Return what the form of a prompt, as a question, adds to the log odds of `estimate_need`."""
+    """Return what a question's form, and a word for something known, add to the log odds of `estimate_need`."""
     is_question, is_definite = _find_form(prompt)
     return ODDS_OF_QUESTION * is_question + ODDS_OF_DEFINITE * is_definite
 

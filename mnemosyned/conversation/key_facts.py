@@ -94,7 +94,7 @@ def excerpt_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
 
 
 def clip_at_word(text: str, chars: int) -> str:
-    """Return the first `chars` characters of a text, cut between words, with an ellipsis."""
+    """Return a text, or if it has more than `chars` characters its beginning, cut between words, and `…`."""
     if len(text) <= chars:
         return text
     head = text[: max(chars - 1, 0)]
@@ -259,7 +259,7 @@ def find_round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
 
 
 def excerpt_last_sentences(words: str) -> str:
-    """Return a text's last two sentences, or only the last if both are too long; tags made harmless."""
+    """Return the last two sentences, or only the last, in `CONCLUSION_CHARS` at most; tags made harmless."""
     spoken = [sentence for sentence, _ in split_sentences(neutralize(words))]
     spoken = [sentence for sentence in spoken if any(map(str.isalpha, sentence))]
     closing = spoken[-CONCLUSION_SENTENCES:]

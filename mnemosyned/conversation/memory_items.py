@@ -121,7 +121,7 @@ def consolidate_memories(
     trigger: ConsolidationTrigger | None = None,
     now: datetime | None = None,
 ) -> ItemsConsolidated:
-    """Return the memories, with a summary in place of the unconsolidated ones of a category with three or more.
+    """Return memories with one summary in place of the unconsolidated ones of each category, if three or more.
 
     `trigger` decides whether this is due. Without the model `complete`, the texts are joined as a list.
     If the model fails or answers nothing, the category's memories stay for the next run.
@@ -192,7 +192,7 @@ def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, A
 def _summarize_group(
     items: Sequence[MemoryItem], complete: Complete | None
 ) -> tuple[str, str]:
-    """Return a summary of a category's memories, or an empty text and the reason why it failed."""
+    """Return (summary, "") of a category's memories, without a model a list, or ("", reason for no summary)."""
     if complete is None:
         return write_bullets(
             remove_repetitions(item.content.strip() for item in items)

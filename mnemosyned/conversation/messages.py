@@ -124,7 +124,7 @@ def is_system(message: Message) -> bool:
 
 
 def has_user_content(message: Message) -> bool:
-    """Return True if a message is the user's own words or files, not only results of tools.
+    """Return True if a message of the user is not only tool calls and results; an empty one counts, too.
 
     An image in a tool's result belongs to the tool.
     """
@@ -255,7 +255,7 @@ def find_tool_names(messages: Iterable[Message]) -> dict[str, str]:
 
 
 def message_id(message: Message) -> str:
-    """Return the `id` in a message, or without one a digest of its content.
+    """Return the `id` in a message, or without a valid one a digest of the message.
 
     The same message has the same id at any position, so that archiving it twice is harmless.
     """
@@ -265,7 +265,7 @@ def message_id(message: Message) -> str:
 
 
 def read_message_time(message: Message) -> datetime | None:
-    """Return a message's timestamp, in UTC if it names no zone; None without a timestamp."""
+    """Return a message's timestamp, in UTC if it names no zone; None without a readable timestamp."""
     for key in TIME_KEYS:
         value = message.get(key)
         if isinstance(value, str):
@@ -435,11 +435,11 @@ class CharsCounter:
     name = Chars4.name
 
     def text(self, text: str) -> int:
-        """Return a quarter of the weighted characters of a text."""
+        """Return a quarter of the weighted characters of a text, at least 1."""
         return max(1, count_weighted_chars(text) // CHARS_PER_TOKEN)
 
     def message(self, message: Message) -> int:
-        """Return the tokens of a message's texts and media, at least 1."""
+        """Return the tokens of a message's texts, tool results and media, at least 1."""
         media = sum(part.kind is PartKind.MEDIA for part in message_parts(message))
         return (
             max(1, count_text_chars(message) // CHARS_PER_TOKEN) + media * MEDIA_TOKENS
@@ -478,7 +478,7 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
 
 
 def count_text_chars(message: Message) -> int:
-    """Return the weighted characters of a message's texts."""
+    """Return the weighted characters of a message's texts and tool results."""
     content = message.get("content")
     if isinstance(content, str):
         return count_weighted_chars(content)

@@ -233,7 +233,7 @@ def _shorten_results(
 def shorten_longest(
     done: compaction.Compaction, limit: int, counter: MessageCounter
 ) -> compaction.Compaction:
-    """Return a compaction with the longest results shortened, until it meets a limit above 0."""
+    """Return a compaction with as many of the longest tool results shortened as a limit above 0 needs."""
     costs = list(map(counter.message, done.messages))
     excess = sum(costs) - limit
     if limit <= 0 or excess <= 0:
@@ -289,7 +289,7 @@ def _extract_key_facts(
 
 
 def _extract_prose(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[str]:
-    """Return the best sentences of long messages with a time, with secrets masked.
+    """Return the best sentences of messages with a time, except the user's short ones; secrets are masked.
 
     In messages without a time, words such as "yesterday" could not be resolved.
     """
@@ -341,11 +341,11 @@ class RoundsPolicy:
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> compaction.Compaction:
-        """Return a compaction: with summaries in place of the agent's work in earlier rounds.
+        """Return a compaction: above the limit, with summaries in place of the agent's work in earlier rounds.
 
         A round is the work between two messages of the user. If this does not meet the limit, the last round
-        is summarized as well, except its `keep_recent` newest messages, and then the longest tool
-        results are shortened.
+        is summarized as well, except its `keep_recent` newest messages (by default the policy's own
+        number), and then the longest tool results are shortened.
         """
         keep = self.keep_last if keep_recent is None else keep_recent
         tokens = sum(map(self._counter.message, messages))

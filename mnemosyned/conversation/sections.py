@@ -184,7 +184,7 @@ CONFIDENCE_MIN = 0.1
 
 
 @cache
-def _continuations() -> frozenset[str]:
+def _list_continuations() -> frozenset[str]:
     """Return the words that only ask an agent to go on, such as "continue" or "weiter".
 
     Other words with the same stem may be a subject, such as "carriers", "retries" or "shipping".
@@ -236,7 +236,7 @@ class Relevance:
         return bool(self._stems) or enough_pairs or self._names_a_time
 
     def select_relevant_hits(self, hits: list[Hit]) -> list[Hit]:
-        """Return the hits that are relevant to the message, in their order."""
+        """Return the hits, given best first, that are relevant and not far below the first one's score."""
         if not self.has_content or not hits:
             return []
         floor = hits[0].score * SCORE_SHARE_MIN
@@ -262,4 +262,4 @@ class Relevance:
 def _is_keyword(token: TextToken) -> bool:
     """Return True if a token is neither commonplace nor a word that asks to go on, such as "continue"."""
     word = fold_case(token.surface)
-    return token.kind not in COMMONPLACE_KINDS and word not in _continuations()
+    return token.kind not in COMMONPLACE_KINDS and word not in _list_continuations()

@@ -150,7 +150,7 @@ class SuccessorFinder:
     ) -> list[InjectedSection]:
         """Return the sections with each quote replaced by its newest sure successor, if any.
 
-        The quote and doubtful successors become related quotes of the line. No line is in two
+        The quote and its doubtful successors become related quotes of that successor. No line is in two
         sections. A quote is left out if the agent already has a likely successor, or if the section is full.
         """
         ids = [quote.source_id for each in sections for quote in each.quotes]
@@ -214,7 +214,7 @@ class SuccessorFinder:
     def _add_related(
         self, newest: InjectedQuote, others: Sequence[InjectedQuote]
     ) -> InjectedQuote:
-        """Return a quote with those `others` as related quotes that add keywords and that the agent lacks."""
+        """Return `newest` with, up to limits, `others` related that add keywords and that the agent lacks."""
         related = {each.id: each for each in newest.related}
         keywords = find_keywords(newest.text)
         for each in others:
@@ -248,10 +248,10 @@ class SuccessorFinder:
                 reason=f"{why} ({quote.reason})",
             )
 
-        def find_told_ending(
+        def find_contained_ending(
             text: str, ended: Sequence[EndedStatement]
         ) -> EndedStatement | None:
-            """Return the first of the `ended` statements with half of its keywords in a text, or None."""
+            """Return the first of `ended` with half its keywords in a text, no dropped successor; or None."""
             keywords = find_keywords(text)
             for each in ended:
                 sentence = find_keywords(each.sentence)
@@ -262,14 +262,14 @@ class SuccessorFinder:
             return None
 
         newer: dict[str, InjectedQuote] = {}
-        ending = find_told_ending(quote.text, ended)
+        ending = find_contained_ending(quote.text, ended)
         if ending:
             quote = replace(quote, ended_at=ending.at)
         while ending and ending.by not in newer and len(newer) < NEWER_MAX:
             id, text = ending.by, ending.successor
             found = make_newer(id, text, ending.at, "ended an older line")
             # What ended a statement may have ended, too.
-            ending = find_told_ending(text, self._endings_of([id]).get(id, ()))
+            ending = find_contained_ending(text, self._endings_of([id]).get(id, ()))
             newer[id] = replace(found, ended_at=ending.at) if ending else found
         waiting = [quote, *newer.values()]
         doubtful: dict[str, tuple[float, InjectedQuote]] = {}

@@ -199,7 +199,7 @@ class WindowSelection:
         return cost
 
     def _find_start(self, tokens: int) -> int:
-        """Return the position from which whole groups of messages before the fresh tail fit in `tokens`."""
+        """Return the first position from which whole groups before the fresh tail fit in `tokens`."""
         start = self._tail_start
         cuts = self.groups.cuts
         index = bisect_left(cuts, start)

@@ -98,7 +98,7 @@ class ProviderKeys:
         return key
 
     def _refresh(self, key_id: str) -> None:
-        """Fetch the provider's keys if the wanted one is old or unknown, at most every `REFRESH_S` seconds."""
+        """Fetch the provider's keys if the one asked for is old or unknown, at most every `REFRESH_S` s."""
         now = self._now()
         is_known = key_id in self._keys and now - self._fetched <= KEYS_S
         if is_known or now - self._tried < REFRESH_S:
@@ -239,7 +239,7 @@ class ProviderTokens:
         return claims
 
     def _scopes_of(self, groups: object) -> frozenset[Scope]:
-        """Return the scopes that the settings give to groups, which are a list or a text of names."""
+        """Return the scopes that the settings give to everybody and to groups, a list or a text of names."""
         if self._config.scopes is None:
             return frozenset(OWN_SCOPES)
         names = groups.split() if isinstance(groups, str) else groups

@@ -160,7 +160,7 @@ class OwnerRoutes:
         name = re.sub(r"[^A-Za-z0-9._@-]+", "-", login.name).strip("._@-")[:100]
         with _hiding_the_database():
             enrolment = self._owners.redeem(
-                login.code, name or "login", most=self._longest()
+                login.code, name or "login", most=self._longest_life()
             )
         if enrolment is None:
             if self._audit:
@@ -176,7 +176,7 @@ class OwnerRoutes:
         parse_call(Renew, request)
         secret = bearer_token(request.headers) or ""
         usual = timedelta(days=self._config().token_days)
-        enrolment = self._owners.renew(secret, usual=usual, most=self._longest())
+        enrolment = self._owners.renew(secret, usual=usual, most=self._longest_life())
         if enrolment is None:
             if self._owners.holder(secret):
                 raise LimitReached(
@@ -187,7 +187,7 @@ class OwnerRoutes:
             raise token_refusal(NOT_RENEWED, given=True)
         return _secret_response(enrolment)
 
-    def _longest(self) -> timedelta | None:
+    def _longest_life(self) -> timedelta | None:
         """Return the longest lifetime of tokens that the settings allow; None without a limit."""
         days = self._config().token_days_max
         return timedelta(days=days) if days else None
@@ -400,14 +400,14 @@ class OwnerResources:
             sender = self._find_sender(request)
         except protocol.RequestRefused:
             if self._audit:
-                claimed = owner_of(self._login(request.headers)[1]) or 0
+                claimed = owner_of(self._read_login(request.headers)[1]) or 0
                 self._audit.note_failed_login(request.address, claimed)
             raise
         self._limits.use_request(sender.owner)
         self._tokens.owners.note_use(sender.owner, sender.token)
         holder = _choose_memory(sender, request)
         if self._audit:
-            cache, _ = self._login(request.headers)
+            cache, _ = self._read_login(request.headers)
             via = "token" if cache is self._tokens else "provider"
             if self._proxy and cache is self._proxy.cache:
                 via = "proxy"
@@ -434,7 +434,7 @@ class OwnerResources:
 
     def admits(self, headers: Mapping[str, str]) -> bool:
         """Return True if a request has an identity provider's token or a proxy's name, verified later."""
-        cache, _ = self._login(headers)
+        cache, _ = self._read_login(headers)
         return cache not in (None, self._tokens)
 
     def guess_owner(self, request: HttpRequest) -> int:
@@ -445,11 +445,11 @@ class OwnerResources:
         """
         if request.local:
             return LOCAL_OWNER
-        cache, given = self._login(request.headers)
+        cache, given = self._read_login(request.headers)
         owner = cache.last_owner(given) if cache else 0
         return owner or ~abs(hash((request.address, owner_of(given))))
 
-    def _login(self, headers: Mapping[str, str]) -> tuple[TokenCache | None, str]:
+    def _read_login(self, headers: Mapping[str, str]) -> tuple[TokenCache | None, str]:
         """Return the cache that knows a request's sender, and the token or name sent; None and "" without."""
         given = protocol.bearer_token(headers)
         if given is None:
@@ -467,7 +467,7 @@ class OwnerResources:
 
     def _find_sender(self, request: HttpRequest) -> TokenHolder:
         """Return the holder of a request's token, or of the name from a proxy. Raises `RequestRefused`."""
-        cache, given = self._login(request.headers)
+        cache, given = self._read_login(request.headers)
         with _hiding_the_database():
             holder = cache.holder(given) if cache else None
         if holder is None:

@@ -92,7 +92,7 @@ class SharedReaders:
         )
 
     def note(self, slot: int, *, has_readers: bool) -> None:
-        """Note whether owners of a slot have readers in this process.
+        """Note whether owners of a slot, their number modulo `SLOTS`, have readers in this process.
 
         Without readers, the owners count as read for `KEPT_S` more seconds, as readers may come back.
         """
@@ -314,7 +314,7 @@ class FirstProcess:
                 if time.monotonic() - answered > SILENT_S:
                     log.error("process_silent", number=number)
                     self._running[number].kill()
-            self._ask()
+            self._ask_for_samples()
 
     def signal_all(self, number: signal.Signals) -> None:
         """Send a signal to the further processes; after SIGTERM, ended ones are not started again."""
@@ -337,7 +337,7 @@ class FirstProcess:
     def sum_samples(self, own: Collector) -> Iterator[Sample]:
         """Yield samples summed over this process and each further process that answers in time."""
         with self._changed:
-            asked = self._ask()
+            asked = self._ask_for_samples()
             self._changed.wait_for(
                 lambda: all(
                     self._answers.get(number, (0, b""))[0] >= asked
@@ -363,7 +363,7 @@ class FirstProcess:
         for known in totals.values():
             yield from known.values()
 
-    def _ask(self) -> int:
+    def _ask_for_samples(self) -> int:
         """Ask the further processes for their samples; return this question's number."""
         self._asked += 1
         for link in self.relay.links.values():

@@ -237,7 +237,7 @@ class MemoryRoutes:
 
     @cached_property
     def _mcp_route(self) -> Route:
-        """The handler of that protocol; without the scope `write` it does not save agents' sessions."""
+        """The handler of the Model Context Protocol; without the scope `write` it saves no agents' sessions."""
         # Loaded here: a start does not wait for it, and without agents nobody does.
         from mnemosyned.agents.mcp.identity import AgentSessions  # noqa: PLC0415
         from mnemosyned.agents.mcp.server import mcp_route  # noqa: PLC0415 the same

@@ -176,7 +176,7 @@ class Capture:
         )
         self._thread.start()
         for session in self._agents.recent(WAITING_MAX, with_transcript=True):
-            if _has_grown(session):
+            if _has_new_size(session):
                 self._due.put(session.session)
 
     def wake(self) -> None:
@@ -232,9 +232,9 @@ class Capture:
         return True
 
     def queue_grown_sessions(self, session: AgentSession) -> None:
-        """Queue other recent sessions than the given one whose transcripts have changed in size."""
+        """Queue recent sessions, except the given one, if their transcripts have changed in size."""
         for other in self._agents.recent(50, with_transcript=True):
-            if _has_grown(other) and other.session != session.session:
+            if _has_new_size(other) and other.session != session.session:
                 self._due.put(other.session)
 
     def store_messages(
@@ -342,7 +342,7 @@ class Capture:
         return stored, reading.complete
 
 
-def _has_grown(session: AgentSession) -> bool:
+def _has_new_size(session: AgentSession) -> bool:
     """Return True if the size of a session's local transcript differs from the position read so far."""
     path = session.transcript
     return bool(path) and transcripts.size_of(path) != session.position

@@ -133,7 +133,7 @@ class ImportPlan:
 
 
 def plan_import(sources: list[ImportSource], format: str | None) -> ImportPlan:
-    """Return the plan of an import: each source with its format, oldest first record first.
+    """Return the plan of an import: each source with its format, sorted by the times of first memories.
 
     A folder that no format reads as a whole is replaced by its files. `format` names the only format
     to use. Raises `InvalidRequest` for a source that has no format or cannot be read.

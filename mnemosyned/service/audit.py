@@ -304,7 +304,7 @@ class AuditLog:
                 self.check(self._failure or "it is not written in time")
 
     def check(self, failure: str = "") -> None:
-        """Raise `StorageFailed` if the log is strict, for the reason `failure` or a write that failed."""
+        """Raise `StorageFailed` if the log is strict and `failure` or an earlier failed write is a reason."""
         reason = failure or self._failure
         if self._strict and reason:
             raise StorageFailed(
@@ -314,11 +314,11 @@ class AuditLog:
             )
 
     def wrap(self, caller: Caller, *, owner: int = 0) -> Caller:
-        """Return a caller that logs each call as one of `owner` over the socket, or of `REQUESTER` if 0."""
+        """Return a caller that logs calls as requests of `owner` over the socket, or for 0 of `REQUESTER`."""
         return AuditedCaller(caller, self, owner=owner)
 
     def note_change(self, verb: str, owner: int, ids: Sequence[str] = ()) -> None:
-        """Note a change of an owner or its tokens, and wait until the line is on disk."""
+        """Note a change of an owner or its tokens, and wait as `note` does until the line is on disk."""
         self.note(verb, about=owner, ids=ids, whole=True)
 
     def note_failed_login(self, address: str, owner: int = 0) -> None:
@@ -329,7 +329,7 @@ class AuditLog:
             self._logins[(address, owner) if has_room else ("", 0)] += 1
 
     def _put(self, entry: AuditEntry, *, is_last: bool = False) -> float:
-        """Queue an entry and return its number; infinity if the queue is full and the entry not the last."""
+        """Queue an entry and return its number; infinity if the queue is full, unless `is_last`."""
         with self._changing:
             if len(self._queue) >= QUEUE_MAX and not is_last:
                 self._lost += 1
@@ -341,7 +341,7 @@ class AuditLog:
         return place
 
     def _run(self) -> None:
-        """Write queued entries until the log is closed; after an error try again."""
+        """Write queued entries, each minute failed logins and heads, until the log closes; retry on errors."""
         is_last = False
         while not is_last:
             self._work.wait(max(0.0, self._minute_ends - time.monotonic()))
@@ -452,7 +452,7 @@ class AuditedForgets:
         self._audit, self._owner = audit, owner
 
     def note(self, ids: Sequence[str], verb: str = FORGOTTEN) -> None:
-        """Log memories or learnings as about to be forgotten; wait until the line is on disk."""
+        """Log memories or learnings as about to be forgotten; wait up to `WAIT_S` s for the disk."""
         if (audit := self._audit()) and ids:
             audit.note(verb, about=self._owner, ids=ids, whole=True)
 

@@ -89,7 +89,7 @@ def named_target(name: str, *, suffix: str = "") -> Path:
 
 
 def dated_backups(folder: Path) -> list[backup_schedule.DatedBackup]:
-    """Return the complete backups in a folder whose name has a date."""
+    """Return the complete backups with a date in their names, in a folder that may be missing."""
     try:
         names = [file.name for file in islice(folder.iterdir(), FILES_MAX)]
     except OSError:  # there is none yet
@@ -98,7 +98,7 @@ def dated_backups(folder: Path) -> list[backup_schedule.DatedBackup]:
 
 
 def find_parts(folder: Path, name: str = "*") -> Iterator[Path]:
-    """Yield the files that unfinished copies of a database left in a folder: parts and journals."""
+    """Yield the files that unfinished backups left in a folder; `name` is a pattern of the backups' names."""
     for end, begins in ((".partial", SQLITE), (SUFFIX, JOURNAL)):
         for part in folder.glob(f"{name}{end}"):
             if part.is_file() and _is_empty_or(part, begins):
@@ -484,7 +484,7 @@ class BackupKeeper:
         return self._back_up_to(target)
 
     def run_scheduled(self) -> None:
-        """Make a backup if one is due and no sleep cycle runs; log a failure, and retry later."""
+        """Make a backup if due, unless a cycle runs, and delete expired ones; log a failure, retry later."""
         due = self.next_backup() if time.monotonic() >= self._retry_at else None
         if due is None or self.clock.now() < due:
             return

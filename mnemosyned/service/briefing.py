@@ -82,7 +82,7 @@ class BriefingService:
     def edit(self, request: conversation.EditBriefing) -> ledger.BriefingEdit:
         """Pin, drop or reword a line of briefings, or undo that; return the edit now in force.
 
-        Its text is left out unless the request sets a text.
+        The returned edit is without its text unless the request sets one.
         """
         before = self.store.injections.edits([request.id]).by_id.get(request.id)
         if before is None and not self.store.memories.existing([request.id]):
@@ -125,7 +125,7 @@ class BriefingService:
         if memories and memories[0].session == memories[-1].session:
             memories = agents.latest(others, SESSION_READ_MAX)  # all of a long session
         learnings = self.learnings_in(project, edits)[:LEARNINGS_MAX]
-        pinned = list(self._pinned_quotes(project, edits))
+        pinned = list(self._quote_pinned(project, edits))
         stated = [
             statement
             for statement in find_statements(memories)
@@ -174,7 +174,7 @@ class BriefingService:
         learnings: Sequence[Learning],
         pinned: Iterable[InjectedQuote],
     ) -> tuple[list[ProjectStatement], Mapping[str, float]]:
-        """Return statements without what learnings, pinned lines or newer statements say, and without remarks.
+        """Return what later sessions may need, without what learnings, pinned lines or newer statements say.
 
         Also return {memory id: log odds that later sessions need the memory's statement}.
         """
@@ -205,10 +205,10 @@ class BriefingService:
         ]
         return needed, odds
 
-    def _pinned_quotes(
+    def _quote_pinned(
         self, project: str, edits: ledger.BriefingEdits
     ) -> Iterator[InjectedQuote]:
-        """Yield the pinned memories of the project and of no project, as quotes."""
+        """Yield quotes of the memories of the project and of no project that a person pinned to briefings."""
         ids = [id for id in edits.by_id if edits.is_pinned(id)]
         memories = {each.id: each for each in self.store.memories.existing(ids)}
         found = [memories[id] for id in ids if id in memories]
@@ -221,9 +221,9 @@ class BriefingService:
     def learnings_in(self, project: str, edits: ledger.BriefingEdits) -> list[Learning]:
         """Return the learnings that apply in a project, at most `LEARNINGS_READ_MAX`.
 
-        Pinned learnings come first, then those of the project, of no project, and of other projects
-        if they apply everywhere; in each group the newest come first. Dropped and repeated learnings
-        are left out.
+        Pinned learnings of the project or of no project come first, then others of the project, of no
+        project, and of other projects if they apply everywhere; in each group the newest come first.
+        Dropped and repeated learnings are left out.
         """
         in_force = self.store.learnings.find(limit=LEARNINGS_READ_MAX)
         projects = self.store.agents.projects_of(

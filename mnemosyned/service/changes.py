@@ -170,7 +170,7 @@ class ChangeService:
 
         def edit_once() -> tuple[EditOutcome | None, str]:
             """Edit the memory; return the outcome, None for no effect, and how its secrets are treated."""
-            before = self._editable_memory(id, request)
+            before = self._read_editable(id, request)
             edit, secrets = self._make_edit(before, changes)
             if not _has_effect(edit, drop_history=request.drop_history):
                 return None, secrets
@@ -246,11 +246,11 @@ class ChangeService:
             working=editions[-1].working if editions else 0,
         )
 
-    def _editable_memory(self, id: str, request: verbs.EditMemory) -> MemoryRecord:
+    def _read_editable(self, id: str, request: verbs.EditMemory) -> MemoryRecord:
         """Return the memory with an id, after a check that it may be edited as the request asks.
 
-        Raises `NotFound`, `InvalidRequest` for a summary or the text of an archived message, and
-        `BatchChanged` if its text is not the request's `if_text`.
+        Raises `NotFound`, and `BatchChanged` if its text is not the request's `if_text`. Raises
+        `InvalidRequest` for a summary, the text of an archived message, or a text with a secret's mask.
         """
         before = self.store.memories.get(id)
         if isinstance(before, Episode):
@@ -266,7 +266,8 @@ class ChangeService:
                 field="text",
             )
         seen = request.if_text
-        if seen not in (None, before.content) and seen not in self._shown_texts(before):
+        shown = self._list_shown_texts(before)
+        if seen not in (None, before.content) and seen not in shown:
             raise BatchChanged(
                 f"{id} has changed, and nothing was done; read it again",
                 field="if_text",
@@ -281,7 +282,7 @@ class ChangeService:
                 )
         return before
 
-    def _shown_texts(self, memory: MemoryRecord) -> Iterator[str]:
+    def _list_shown_texts(self, memory: MemoryRecord) -> Iterator[str]:
         """Yield the text of a memory as it is shown without `reveal`: in a list, and by `get`."""
         yield mask_secrets(memory.content)
         if memory.episode:
@@ -331,7 +332,7 @@ class ChangeService:
         secrets: str = "",
         purge: bool,
     ) -> verbs.Edited:
-        """Rewrite stale summaries, purge earlier text if `purge`, keep the capacity; return the result."""
+        """Rewrite stale summaries, purge earlier text if `purge`, start a cycle if due; return the result."""
         notes = [self.retention.rewrite_stale_or_log()]
         if purge:
             notes.append(self.retention.purger.attempt()[1])
@@ -364,7 +365,7 @@ class ChangeService:
         return conversation.Learned(learning, superseded)
 
     def learnings(self, request: conversation.Learnings) -> conversation.LearningList:
-        """Return a page of the learnings that a request's filters select, newest first, with their edits."""
+        """Return a page of the learnings that filters select, newest first, and their edits for briefings."""
         chosen = LearningFilter(
             sources=names(request.source),
             kind=request.kind,

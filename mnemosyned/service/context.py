@@ -96,7 +96,7 @@ _BUDGET_NAMES = {field.name: field.name for field in fields(TokenBudget)} | {
 """Names of a budget's values in settings and requests."""
 
 
-def _values_of_budget(source: ContextConfig | Context) -> dict[str, Any]:
+def _read_budget_values(source: ContextConfig | Context) -> dict[str, Any]:
     """Return {field of `TokenBudget`: value} for the values that settings or a request give."""
     given = {name: getattr(source, said) for name, said in _BUDGET_NAMES.items()}
     return {name: value for name, value in given.items() if value is not None}
@@ -105,7 +105,7 @@ def _values_of_budget(source: ContextConfig | Context) -> dict[str, Any]:
 def token_budget(context: ContextConfig) -> TokenBudget:
     """Return the token budget of the settings. Raises `ConfigInvalid`."""
     try:
-        return TokenBudget(**_values_of_budget(context))
+        return TokenBudget(**_read_budget_values(context))
     except errors.InvalidRequest as error:
         raise errors.ConfigInvalid(
             f"context: {error.message}", field="context"
@@ -197,7 +197,7 @@ class IdentifiedConversation:
         return restored
 
     def original(self, message_id: str) -> Mapping[str, Any]:
-        """Return the message as the agent sent it, by the id from this class."""
+        """Return the message as the agent sent it, by our id."""
         return self._by_id[message_id]
 
     def new_summaries(self, done: Compaction) -> list[WrittenSummary]:
@@ -237,13 +237,13 @@ class WindowService:
     ) -> Assembled:
         """Return the context for the next message: system prompt, messages and recalled memories.
 
-        Memories of `groups` are recalled, too. The recalled texts are added to the ledger, those of
-        groups only to its counts. Raises `InvalidRequest` if the required parts exceed the budget.
+        Memories of `groups` are recalled, too. The recalled texts are added to the ledger, where those
+        of groups are only counted. Raises `InvalidRequest` if the required parts exceed the budget.
         """
         counter = self.settings.counter
         # The settings, overridden by the values of the request.
         usual = token_budget(self.settings.config.context)
-        budget = replace(usual, **_values_of_budget(request))
+        budget = replace(usual, **_read_budget_values(request))
         new = as_user_message(request.message)
         question = " ".join(message_text(new).replace("\0", " ").split())[
             :QUERY_CHARS_MAX
@@ -362,7 +362,7 @@ class WindowService:
         known: dict[str, list[str]] = defaultdict(list)
         for learning in learnings:
             known[learning.memory or ""].append(learning.text)
-        return list(_quotable_lines(hits, question, seen=seen, known=known))
+        return list(_list_quotable_texts(hits, question, seen=seen, known=known))
 
     def compact(self, request: Compact) -> Shortened:
         """Shorten a conversation if near its token limit or with `force`; store the removed messages."""
@@ -501,8 +501,8 @@ class WindowService:
     def expand(self, request: Expand) -> Expanded | None:
         """Return the messages of a compaction by its id; None if the id is no compaction's.
 
-        Forgotten messages are left out. An extractive summarizer writes the summary from the
-        others. Raises `NotFound` if all were forgotten.
+        Forgotten messages are left out. The summary is made of the key facts of the others. Raises
+        `NotFound` if all were forgotten.
         """
         compaction = self.store.memories.compaction(request.id)
         if compaction is None:
@@ -594,7 +594,7 @@ def _make_subject_text(request: Context, question: str) -> str:
     return f"{question} {next(before, '')}"[:QUERY_CHARS_MAX]
 
 
-def _quotable_lines(
+def _list_quotable_texts(
     hits: Sequence[Hit],
     question: str,
     *,

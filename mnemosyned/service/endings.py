@@ -128,7 +128,7 @@ class EndingFinder:
             log_failure("endings_not_found", error)
 
     def find_before_sleep(self) -> None:
-        """Find endings before a sleep for `SLEEP_S` s, with a background in at most `SLEEP_MAX` memories."""
+        """Find endings for `SLEEP_S` seconds, in `SLEEP_MAX` memories if the background reads the others."""
         self.find(limit=SLEEP_MAX if self.in_background else None, seconds=SLEEP_S)
 
     def find_in_background(self) -> None:
@@ -146,9 +146,9 @@ class EndingFinder:
         """Find and store endings in unread memories, up to `limit`; return how many endings changed.
 
         An ending is added, or withdrawn if vectors refute it. Rules are then learned from as many
-        memories. Reading and learning each stop once `seconds` are over. With a `limit`, return 0 at
-        once if another thread is reading. With `is_yielding`, wait for requests, and leave memories
-        for later while the encoder is loading or briefly unavailable.
+        memories. Reading and learning each stop once `seconds` are over. With a `limit`, return 0 at once
+        if another thread is reading, and mostly use words alone and learn nothing. With `is_yielding`,
+        wait for requests, and leave memories for later while the encoder loads or is briefly unavailable.
         """
         if not self._reading.acquire(blocking=limit is None):
             return 0
@@ -190,7 +190,7 @@ class EndingFinder:
         self._read_to = max(memories, default=self._read_to)
         if len(memories) == limit:
             self._has_news_ahead = True  # there may be more
-        return self._add(judgment)
+        return self._store_judgment(judgment)
 
     def _find_by_portions(
         self, limit: int | None, seconds: float | None, *, is_yielding: bool
@@ -215,7 +215,7 @@ class EndingFinder:
                     is_yielding=is_yielding,
                 )
             if done := judgment.done:
-                found += self._add(
+                found += self._store_judgment(
                     judgment, read_at=read_at, read_up_to=list(memories)[done - 1]
                 )
             if done == portion or done < len(memories):
@@ -247,7 +247,7 @@ class EndingFinder:
                     is_due = False
                     break
             if last is not None:
-                self._add_late(late, learned_up_to=last)
+                self._store_late(late, learned_up_to=last)
             if not is_due or len(memories) == portion:
                 self._has_unlearned = True  # there may be more
             is_due = is_due and self._has_unlearned and limit is None
@@ -272,7 +272,7 @@ class EndingFinder:
                 )
             ]
             if late:
-                self._add_late(late)
+                self._store_late(late)
         ends = time.monotonic() + EDIT_S
         found: dict[int, None] = {}
         for memory in memories:
@@ -292,10 +292,10 @@ class EndingFinder:
         judgment = self._judge([*memories, *further], self._find_meanings(), ends=ends)
         judgment.judged.clear()  # nothing is withdrawn
         rest = self._judge(memories[judgment.done :], None)
-        if self._add(judgment) + self._add(rest):
+        if self._store_judgment(judgment) + self._store_judgment(rest):
             self.on_found()
 
-    def _add(
+    def _store_judgment(
         self,
         judgment: JudgedEndings,
         *,
@@ -313,7 +313,7 @@ class EndingFinder:
             read_up_to=read_up_to,
         )
 
-    def _add_late(
+    def _store_late(
         self, late: Sequence[LateLearning], *, learned_up_to: int | None = None
     ) -> None:
         """Store late learnings, and that rows up to `learned_up_to` are done; log how many are new."""
@@ -363,7 +363,7 @@ class EndingFinder:
         judgment = JudgedEndings()
         for memory in memories:
             if not memory.pruned_at and not memory.superseded_at:
-                compare = partial(self._compare, memory, is_yielding=is_yielding)
+                compare = partial(self._find_ended, memory, is_yielding=is_yielding)
                 try:
                     compared = list(compare(meanings))
                 except (EmbedderFailed, ModelUnavailable) as error:
@@ -392,7 +392,7 @@ class EndingFinder:
                 break
         return judgment
 
-    def _compare(
+    def _find_ended(
         self,
         memory: MemoryRecord,
         meanings: SentenceMeanings | None,

@@ -61,7 +61,7 @@ class Subscription:
         self._ready.set()
 
     def drop(self) -> None:
-        """Mark the subscription of a reader that is too slow as ended, and wake the reader."""
+        """Mark the subscription as ended by the bus, and wake the reader."""
         self.dropped = True
         self._ready.set()
 
@@ -134,7 +134,7 @@ class EventBus:
         return Event(id=id, kind=kind, at=self.clock.now(), **fields)
 
     def subscribe(self, after: int | None = None) -> Subscription:
-        """Return a subscription to new events, after kept ones with ids above `after`. Raises `DaemonBusy`."""
+        """Return a subscription to new events, and with `after` to kept ones above it. Raises `DaemonBusy`."""
         if self.relay and not self.listening:
             with self._lock:
                 self._kept = None
@@ -189,7 +189,7 @@ def _describe_event(
     request: Request[Any],
     result: Any,  # noqa: ANN401
 ) -> tuple[EventKind, Fields] | None:
-    """Return kind and fields of a request's event; None for a cycle, and for reads that recall nothing."""
+    """Return kind and fields of a request's event; None for `sleep`, and reads but `recall` and `context`."""
     if isinstance(request, Remember):
         return EventKind.REMEMBERED, _describe_new_memories([request], [result])
     if isinstance(request, RememberMany):

@@ -78,7 +78,7 @@ _DETAIL_KINDS = frozenset(DetailKind)
 
 
 def accept_record(record: Record, rule: SecretRule) -> Record:
-    """Check a record, and return it with secrets masked unless `rule` is "keep".
+    """Check a record, and return it; unless `rule` is "keep", mask the secrets of a memory or summary.
 
     Raises `InvalidRequest`, `InvalidText` and `ContentTooLarge`.
     """
@@ -407,7 +407,7 @@ class Moving:
                         )
                     self.known[KIND_NAMES[type(there)]] += 1
                     progress.note([there], moved=False)
-            for batch in _record_batches(records):
+            for batch in _batch_records(records):
                 restored = self.target.restore(batch)
                 if restored.conflicts:
                     conflict = restored.conflicts[0]
@@ -474,7 +474,7 @@ class _MoveProgress:
         self._waiting = 0
 
 
-def _record_batches(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
+def _batch_records(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
     """Group records into batches within limits; an episode and its originals stay together."""
     batch: list[AnyRecord] = []
     size = 0

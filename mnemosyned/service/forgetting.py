@@ -119,7 +119,7 @@ class Purger:
             return self._run_purge()
 
     def attempt(self) -> tuple[bool, str]:
-        """Purge after a deletion; return whether all is purged, and the reason if the purge failed."""
+        """Purge after a deletion; return whether all is purged, and why the purge failed, or ""."""
         try:
             return self.purge(), ""
         except errors.StorageFailed as error:
@@ -199,7 +199,7 @@ class Purger:
             self._wake.notify()
 
     def _run_planned(self) -> None:
-        """Run each planned purge when it is due, until the purger is closed; runs in the thread."""
+        """Run planned purges at their times, or earlier if no request is served, until the purger closes."""
         while True:
             with self._wake:
                 while self.background:
@@ -473,7 +473,7 @@ class RetentionService:
         return msgspec.structs.replace(receipt, doubt=doubt)
 
     def doubt(self, retention: Retention | None = None) -> str:
-        """Return why pruning by age must wait; empty without a limit of age, or if the clock is trusted."""
+        """Return why pruning by the age limit of `retention`, by default the settings', must wait; or ""."""
         keep = (retention or retention_of(self.settings.config)).keep
         if self.guard is None or keep is None:
             return ""

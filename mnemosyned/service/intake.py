@@ -123,7 +123,7 @@ def _check_content(content: str, config: Config, *, field: str) -> None:
 def _recognize_learnings(
     memory: MemoryRecord, config: Config, now: datetime, *, secrets: str
 ) -> tuple[Learning, ...]:
-    """Return the learnings stated in a memory; none if the settings switch this off."""
+    """Return the learnings stated in a memory, without secrets if `secrets` is ""; none if switched off."""
     if not config.learnings.recognize:
         return ()
     return extract_learnings(memory, now=now, may_have_secrets=secrets != "")
@@ -132,9 +132,8 @@ def _recognize_learnings(
 def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
     """Return the stored form of a learning's text: stripped, and with its secrets masked.
 
-    They are masked whatever the setting, as the text goes into every context. Raises
-    `EmptyContent`, and `SecretRefused` if `rule` is "refuse" and a secret is there; both name
-    `field`.
+    Secrets are masked even if `rule` is "keep", as the text goes into every context. Raises
+    `EmptyContent`, and `SecretRefused` if `rule` is "refuse" and a secret is there; both name `field`.
     """
     if not text.strip():
         raise errors.EmptyContent(
@@ -197,9 +196,9 @@ def run_in_chunks(
 ) -> list[R]:
     """Call `step` with each chunk of `size` values, and return the list of results.
 
-    If a step fails after others succeeded, raise `PartlyDone`: "7 of 9 " and `report`, such as
-    "memories are tagged"; if the first fails, raise its error. `count` returns the 7 of a result,
-    and `total` is the 9, by default the number of values.
+    If the first step fails, raise its error. If a later step fails, raise `PartlyDone`, such as "7 of
+    9 memories are tagged": the 7 is the sum of `count` over the results, the 9 is `total`, by default
+    the number of values, and the rest is `report`.
     """
     results: list[R] = []
     try:

@@ -104,9 +104,9 @@ class OwnerLimiter:
             self._check("bytes_per_day", owner)
             limit = self._limit_of("memories_max", owner)
             if limit is not None:
-                known = self._look_up(owner)
+                known = self._look_up_owner(owner)
                 if known.memories + memories > limit:
-                    known = self._look_up(owner, FULL_S)
+                    known = self._look_up_owner(owner, FULL_S)
                 if known.memories + memories > limit:
                     raise LimitReached(
                         f"this memory keeps {known.memories:,} memories of the {limit:,} that it "
@@ -162,7 +162,7 @@ class OwnerLimiter:
             if allowance := self._allowances.get(name):
                 used, free_in_s = allowance.used(owner), allowance.wait_s(owner)
             elif name == "memories_max":
-                used = self._look_up(owner, FULL_S).memories
+                used = self._look_up_owner(owner, FULL_S).memories
             yield LimitUse(name, limit, math.ceil(used), round(free_in_s, 1))
 
     def _check(self, name: str, owner: int) -> None:
@@ -182,13 +182,13 @@ class OwnerLimiter:
         """Return an owner's limit with this name; None for no limit. Raises `StorageFailed`."""
         config = self.settings()
         if config.limits_by_owner:
-            own = config.limits_by_owner.get(self._look_up(owner).name, {})
+            own = config.limits_by_owner.get(self._look_up_owner(owner).name, {})
             if name in own:
                 return own[name]
         limit: int | None = getattr(config, name)
         return limit
 
-    def _look_up(self, owner: int, age_max_s: float = KNOWN_S) -> _KnownOwner:
+    def _look_up_owner(self, owner: int, age_max_s: float = KNOWN_S) -> _KnownOwner:
         """Return an owner's name and count of memories, `age_max_s` old at most. Raises `NotFound`."""
         known = self._known.get(owner)
         now = self.now()

@@ -347,9 +347,9 @@ def select_memories(
 ) -> SelectedMemories:
     """Return the memories that a request selects by ids, or memories and learnings by filters; and a mark.
 
-    `prefix` begins the request's names of filters by a field, such as `session`. Raises
-    `NotFound`, `InvalidRequest`, `InvalidTime`, and `BatchChanged` if the selection differs
-    from the preview with the given `mark`.
+    The id of a summary selects its originals. `prefix` begins the request's names of filters by a field,
+    such as `session`. Raises `NotFound`, `InvalidRequest`, `InvalidTime`, and `BatchChanged` if the
+    selection differs from the preview with the given `mark`.
     """
     if request.after is not None and not request.dry_run:
         raise InvalidRequest(

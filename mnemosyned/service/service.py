@@ -324,7 +324,10 @@ class MemoryService:
         return self._store_drafts([draft]).memories[0]
 
     def remember_many(self, request: verbs.RememberMany) -> verbs.RememberedMany:
-        """Store all memories of a request, or none; return answers. With `dry_run`, return learnings."""
+        """Store all memories of a request, or none; with `dry_run`, only return what would be learned.
+
+        With an `import_id`, also save the projects of agents' sessions.
+        """
         now = self._clock.now()
         drafts = []
         for index, memory in enumerate(request.memories):
@@ -362,7 +365,7 @@ class MemoryService:
     def _store_drafts(
         self, drafts: Sequence[Draft], action: values.Action | None = None
     ) -> verbs.RememberedMany:
-        """Store drafts, all or none; queue endings and vectors, keep the capacity; return their answers."""
+        """Store drafts, all or none, queue endings and vectors, start a cycle if due; return their answers."""
         kept = self.store.memories.remember(drafts, action=action)
         self.endings.note_new_memories()
         self.vectors.note_new_memories()
@@ -512,7 +515,7 @@ class MemoryService:
         return verbs.Got(episode=without_superseded(episode))
 
     def expand(self, request: verbs.Expand) -> verbs.Expanded:
-        """Return a summary and its originals, or the summaries below. Raises `InvalidRequest`."""
+        """Return a summary or compaction with its originals, or with `depth` 1 the summaries directly below."""
         if compacted := self._window.expand(request):
             return compacted
         episode = self.store.memories.get(request.id)

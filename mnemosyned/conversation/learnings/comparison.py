@@ -189,7 +189,7 @@ class ActiveLearnings:
     def _find_on_subject(
         self, meaning: InstructionMeaning, *, negative: bool
     ) -> Iterator[Learning]:
-        """Yield the indexed learnings with enough of a subject's words: the negative or the positive ones."""
+        """Yield indexed learnings, only negative or only positive ones, with enough words of a subject."""
         by_word = [
             self._by_key.get(("subject", word, negative), {})
             for word in meaning.subject
@@ -247,8 +247,8 @@ def _make_wording_key(learning: Learning) -> Hashable:
 def is_contradiction(new: Learning, old: Learning) -> bool:
     """Return True if two learnings exclude each other, whichever is newer.
 
-    Two names do; a lesson and another kind do not. Other learnings do if one negates the other on the
-    same subject, or reverses its preference. They also do if they set the same attribute (`slot`), or
+    Two names always do; a lesson and another kind never. Other learnings do if one negates the other on
+    the same subject, or reverses its preference. They also do if both set the same attribute (`slot`), or
     differ in a number or in an alternative of `CHOICES`.
     """
     if LearningKind.LESSON in (new.kind, old.kind) and new.kind is not old.kind:
@@ -325,7 +325,7 @@ def _has_most_words_in_common(
 def _is_other_choice(
     ours: InstructionMeaning, theirs: InstructionMeaning, group: int
 ) -> bool:
-    """Return True if two instructions on one subject, negated or not, choose differently in a group."""
+    """Return True if two instructions on one subject exclude each other by their alternatives in a group."""
     agree = ours.choices[group] == theirs.choices[group]
     if agree != (ours.negative != theirs.negative):
         return False

@@ -194,8 +194,8 @@ def find_statements(
 ) -> list[LearningStatement]:
     """Return the distinct learnings stated in a user's text, in order, `STATED_MAX` at most.
 
-    If the text contains a pasted page, only its introduction is read. `rate` rates sentences without
-    a matching rule.
+    Only the introduction is read of a text with a pasted page, or with a prompt meant for an agent.
+    `rate` rates sentences without a matching rule.
     """
     asked = split_text(text) if rate else []
     is_document = len(asked) > RATED_MAX
@@ -253,7 +253,7 @@ def _is_preference_alone(message: str) -> bool:
 def _read_statements(
     text: str, rated: Mapping[str, float], *, until: str | None = None
 ) -> tuple[list[LearningStatement], int]:
-    """Return the learnings stated before the sentence with `until`, and the number of sentences read."""
+    """Return the learnings in a text, up to a sentence with `until`, and the number of sentences read."""
     statements: dict[str, LearningStatement] = {}
     count = 0
     before = ""
@@ -291,10 +291,10 @@ def _join_instruction(
     sentence: str,
     rated: Mapping[str, float],
 ) -> LearningStatement | None:
-    """Return the instruction that a sentence and the sentence before state together, or None.
+    """Return the instruction that a sentence and the sentence `before` it state together, or None.
 
-    The sentence may continue the instruction `last`, or refer to `before`, as "Always write a new one."
-    does. Or one of the two is an instruction, and the other probably is by its probability in `rated`.
+    The sentence may continue `last`, the instruction of `before`, or refer to `before`, as "Always write
+    a new one." does. Or one of the two is an instruction, and the other probably is by `rated`.
     """
     if found:
         if not before or found[0] != (LearningKind.INSTRUCTION, sentence, 0, 0):
@@ -325,7 +325,7 @@ def _join_instruction(
 
 
 def _read_sentence(sentence: str, blanked: str) -> list[LearningStatement]:
-    """Return the instruction that a whole sentence states, or else the preferences in it."""
+    """Return the learning that a whole sentence states, or else the preferences said in passing in it."""
     quoted = _BLANK.sub('"_"', blanked)
     languages = find_candidate_languages(quoted)
     if not languages:
@@ -344,7 +344,7 @@ def _read_sentence(sentence: str, blanked: str) -> list[LearningStatement]:
 
 
 def _split_sentences(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each sentence outside of code, unless too long, and a copy with `_` for each quoted character."""
+    """Yield each sentence outside of code, unless too long, with a copy that has `_` for quoted characters."""
     plain = _CODE_LINE.sub("", _FENCE.sub("\n", text.replace("’", "'")))
     blanked = plain
     if _QUOTE.search(plain):
@@ -423,7 +423,7 @@ def may_match_rule(text: str) -> bool:
 
 
 def find_candidate_languages(text: str) -> frozenset[str]:
-    """Return the codes of languages whose rules could match in a text; empty for most texts."""
+    """Return the keys of rules that could match in a text, such as "english" or `REQUEST`; often none."""
     low = _normalize_letters(text)
     hints = _compile_hints(low.isascii())
     languages: set[str] = set()

@@ -28,7 +28,7 @@ ALWAYS = frozenset({"answers", "manner", "acts"})
 
 
 def _compile_words(words: str) -> re.Pattern[str]:
-    """Return a pattern that matches any of the words, such as the words of a topic like food."""
+    """Return a pattern that matches any of the words and patterns in a table's text, such as those of food."""
     joined = re.sub(r"\n\s*\|", "|", words)
     alternatives = re.split(r"(?<!\\)\s+", joined.strip())
     unspaced = [word for word in alternatives if re.match(r"[\u3040-\ud7a3]", word)]
@@ -182,8 +182,8 @@ class _MessageTerms:
     def concerns(self, learning: Learning, shared: int) -> bool:
         """Return True if a learning matters to the message, or to every message.
 
-        `shared` is the worth of their common words and topics, which a preference must have. An
-        instruction or a lesson matters unless its topic is another one: "always use tabs" does not
+        `shared` is the worth of their common words and fields; without any, a preference does not matter.
+        An instruction or a lesson matters unless its field is another one: "always use tabs" does not
         matter to a recipe.
         """
         if learning.kind is LearningKind.NAME or shared:

@@ -212,7 +212,7 @@ class LearningStatement(NamedTuple):
 def find_passing(
     sentence: str, blanked: str, languages: Collection[str]
 ) -> list[LearningStatement]:
-    """Return the preferences in a sentence, in order, by the rules of `languages` (codes)."""
+    """Return the preferences and constraints in a sentence, by the rules of the first language with any."""
     low = blanked.lower()
     if len(low) != len(blanked):  # positions must be the same
         low = blanked.replace("İ", "I").lower()

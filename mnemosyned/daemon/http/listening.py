@@ -45,7 +45,7 @@ def bind_tcp(
     """Return a socket that listens on a TCP address; port 0 is a free one.
 
     With `joins`, another process of this user may listen there already: the kernel shares the
-    connections among them. Raises `InvalidRequest` with the address, `named`, and `advice`.
+    connections among them. Raises `InvalidRequest`, which calls the address `named`, and has `advice`.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)

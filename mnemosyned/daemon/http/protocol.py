@@ -331,7 +331,7 @@ class HttpProtocol:
         return b"%x\r\n%b\r\n" % (len(data), bytes(data)) if data else b""
 
     def _take_head(self) -> bytes:
-        """Remove and return the next complete head, if any, its first line ASCII. Raises `RequestRefused`."""
+        """Remove and return the next head if complete, its first line escaped. Raises `RequestRefused`."""
         if self._incoming and self._incoming[0] <= ord(" "):
             _refuse_request("it begins with a blank")
         end = _BLANK_LINE.search(self._incoming, max(0, self._searched - 2))

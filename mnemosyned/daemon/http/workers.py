@@ -297,7 +297,7 @@ class Workers:
     def put(self, connection: ClientConnection, request: HttpRequest) -> bool:
         """Queue a request for a worker, which alone uses the connection until the answer.
 
-        Returns False if `WAITING_MAX` requests of the owner wait already.
+        Returns False if there are several owners, and `WAITING_MAX` requests of this one wait already.
         """
         owner = self._owner_of(request) if self._owner_of else 0
         with self._changing:
@@ -336,7 +336,7 @@ class Workers:
         self._streams_end = time.monotonic() + STREAM_END_S
 
     def stop(self, deadline: float) -> None:
-        """Tell the worker threads to end, and wait for them until the monotonic `deadline`."""
+        """Tell the worker threads to end; wait for them and for streams until the monotonic `deadline`."""
         for _ in self._threads:
             self._tasks.put(None)
         with self._changing:
@@ -404,7 +404,7 @@ class Workers:
     def _begin_stream(
         self, task: QueuedRequest, response: Response, stream: Iterator[bytes]
     ) -> bool:
-        """Start a thread that sends a stream and return True, or respond with an error."""
+        """Start a thread that sends a stream; return False, after an error response, if it cannot start."""
         if self._owner_of:  # whose token is verified by now
             task = task._replace(owner=self._owner_of(task.request))
         with self._changing:

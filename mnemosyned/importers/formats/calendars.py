@@ -93,7 +93,7 @@ class BlockFormat(importer.ImportFormat):
     def _take_line(
         self, line: reading.TextLine, last: FileBlock | None
     ) -> FileBlock | None:
-        """Return a new block if the line begins one, else add it to the last and return None."""
+        """Return a new block if the line begins one, else add the line to the `last` block and return None."""
         text = line.text
         upper = text.strip().upper()
         begins = upper.startswith("BEGIN:") and upper[len("BEGIN:") :] in self.kinds

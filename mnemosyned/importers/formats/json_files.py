@@ -89,7 +89,7 @@ def _decode_identity(line: bytes) -> _Identity:
 def _make_line_id(
     line: reading.TextLine, occurrences: reading.OccurrenceCounter
 ) -> str:
-    """Return an id made of the line's text and its count of occurrences; empty if the line has an id."""
+    """Return an id made of the line's text, and without a time of its occurrences; empty if it has an id."""
     identity = _decode_identity(line.data)
     if identity.id or identity.content is None:
         return ""
@@ -100,7 +100,7 @@ def _make_line_id(
 
 
 def _parse_memory(data: bytes, noun: str, id: str) -> Remember:
-    """Return the memory in JSON, by default with this `id`. Raises `RecordRefused` about the `noun`."""
+    """Return the memory in JSON, by default with this `id`. Raises `RecordRefused`, which calls it `noun`."""
     try:
         memory = parse(Remember, data)
     except MnemosynedError as error:

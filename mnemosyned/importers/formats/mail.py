@@ -53,7 +53,7 @@ class Mailbox(importer.ImportFormat):
 
 
 def _take_mail_line(line: reading.TextLine, mail: _Mail | None) -> _Mail | None:
-    """Return a new mail if the line begins one, else add it to the last and return None."""
+    """Return a new mail if the line begins one, else add the line to the last `mail` and return None."""
     if (mail is None or mail.is_after_blank) and _BEGIN.match(line.data):
         return _Mail(arrival=line.data.decode("latin-1").split(None, 2)[-1])
     if mail:

@@ -104,7 +104,7 @@ def _memory_of_command(
 def _take_line(
     shell: str, line: reading.TextLine, last: _Command | None
 ) -> _Command | None:
-    """Return a new command if the line begins one, else add it to the last and return None."""
+    """Return a new command if the line begins one, else add the line to the `last` one and return None."""
     if line.too_long:
         problem = f"the line is longer than {reading.LINE_BYTES_MAX:,} bytes"
         return _Command(problem=problem, time=last.time if last else 0)
@@ -112,7 +112,7 @@ def _take_line(
 
 
 def _take_bash_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
-    """Return a new command, or add the line to the last if that began with a time "#<seconds>"."""
+    """Return a new command, or add the line to the `last` one, if that began with a time "#<seconds>"."""
     if stamp := _STAMP.match(line.data):
         return _Command(time=int(stamp[1]))
     if last and last.time and not last.problem and last.add_line(line.text):
@@ -121,7 +121,7 @@ def _take_bash_line(line: reading.TextLine, last: _Command | None) -> _Command |
 
 
 def _take_zsh_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
-    """Return a new command, or add the line to the last if that ends with a backslash."""
+    """Return a new command, or add the line to the `last` one, if that ends with a backslash."""
     data = _META.sub(lambda meta: bytes(byte ^ 0x20 for byte in meta[1]), line.data)
     text = data.decode("utf-8", "replace").rstrip("\r\n")
     if last and last.text.endswith("\\") and last.text.count("\n") < LINES_MAX:

@@ -337,7 +337,7 @@ class Watcher:
         self._due.put(path, after_s=RETRY_S)
 
     def _pause(self) -> bool:
-        """Rest, and wait while requests are busy; return True if the watcher is stopping."""
+        """Rest, then wait up to `BUSY_S` while requests are served; return True if the watcher is stopping."""
         now = time.monotonic()
         self._due.rest(min(REST_MAX_S, max(0.0, now - self._rested_at)))
         while self._gate.busy and time.monotonic() < now + BUSY_S:
