@@ -134,7 +134,7 @@ def name_options(text: str, verb: type[Request[Any]]) -> str:
 
 
 def suggest_for(parameter: click.Parameter, verb: str) -> None:
-    """Let the shell complete a parameter with values from the daemon, such as sessions or ids."""
+    """Let the shell complete a parameter from the daemon, such as an id; do nothing outside a completion."""
     if COMPLETION_VARIABLE not in os.environ:
         return
     # Loaded here: a command that runs completes nothing.

@@ -300,7 +300,7 @@ class Capture:
             with self._capturing:
                 stored, complete = self._capture_share(session, BACKGROUND_BYTES)
             if stored:
-                self._agents.count(
+                self._agents.count_call(
                     AgentCall(
                         client=session.client,
                         event=BACKGROUND,

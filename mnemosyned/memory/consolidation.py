@@ -53,7 +53,7 @@ class Selection:
 
     @property
     def everywhere(self) -> bool:
-        """Whether the selection takes all of working memory, without a session, source or count."""
+        """Whether the selection is limited neither to a session or sources nor by a count."""
         return self.session is None and not self.sources and self.oldest is None
 
 

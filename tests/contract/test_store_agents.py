@@ -192,7 +192,7 @@ def test_activity_counts_calls_by_client_and_event(store: MemoryStore) -> None:
         call(minutes=2, failure="no transcript"),
         call("prompt", minutes=3),
     ):
-        store.agents.count(each)
+        store.agents.count_call(each)
 
     prompt, stop = store.agents.activity()
     assert (prompt.event, prompt.calls, prompt.stored_at) == ("prompt", 1, None)
@@ -203,7 +203,7 @@ def test_activity_counts_calls_by_client_and_event(store: MemoryStore) -> None:
     assert stop.stored_at == NOON
     assert stop.informed_at == NOON + timedelta(minutes=1)
     # A later success keeps the reason of the last failure.
-    store.agents.count(call(minutes=4))
+    store.agents.count_call(call(minutes=4))
     stop = store.agents.activity()[1]
     assert (stop.calls, stop.failure) == (4, "no transcript")
     assert stop.failed_at == NOON + timedelta(minutes=2)

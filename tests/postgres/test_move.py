@@ -268,7 +268,7 @@ def test_lost_connections_do_not_end_a_move(
 
 def test_a_nul_that_no_rule_admitted_stops_nothing(source: Path, dsn: str) -> None:
     with open_store(parse_location(str(source))) as store:
-        store.agents.count(
+        store.agents.count_call(
             AgentCall(
                 client="codex",
                 event="stop",

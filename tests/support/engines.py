@@ -61,7 +61,7 @@ class EmptiedDatabase:
         from mnemosyned.storage.postgres import store  # noqa: PLC0415
 
         self.dsn = new_database()
-        self.ready = store._prepare(  # noqa: SLF001 what opening a store begins with
+        self.ready = store._prepare_database(  # noqa: SLF001 what opening a store begins with
             self.dsn, MIGRATIONS, "", owner=LOCAL_OWNER, guarded="GUARDED" in os.environ
         )
         self._connection = psycopg.connect(self.dsn, autocommit=True)

@@ -58,7 +58,7 @@ def surround(store: MemoryStore) -> None:
                 shown=("old-code", "c"),
             )
         )
-        surroundings.agents.count(
+        surroundings.agents.count_call(
             AgentCall(
                 client="codex",
                 event=f"event-{number}",

@@ -384,7 +384,7 @@ class HookService:
     ) -> None:
         """Add a call to the stored counts under the name `event`, and publish an event."""
         try:
-            self._agents.count(
+            self._agents.count_call(
                 AgentCall(
                     client=call.client,
                     event=event,

@@ -288,8 +288,7 @@ class PeriodReader:
     ) -> PeriodPart:
         """Return a day with its first `limit` memories, the oldest first.
 
-        The day begins at midnight in UTC if the day before is in `summarized`, and ends there if the next
-        one is; otherwise at local midnight.
+        Next to a day in `summarized`, the day begins or ends at midnight in UTC, elsewhere at local midnight.
         """
         zones = (UTC if day_at(day, step) in summarized else None for step in (-1, 1))
         since, until = (

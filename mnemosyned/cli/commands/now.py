@@ -346,7 +346,7 @@ class EventPrinter:
             show.say_record(memory, self._form)
 
     def print_event(self, event: Event) -> None:
-        """Print an event in the chosen format, if one of its memories passes the filters."""
+        """Print an event in the chosen format; with filters, only if one of its memories passes them."""
         is_narrowed = self._sessions or self._sources
         if is_narrowed and not any(
             (not self._sessions or memory.session in self._sessions)

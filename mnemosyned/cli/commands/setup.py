@@ -330,7 +330,7 @@ class SetupRun:
         )
 
     def set_up(self, tools: Sequence[str], *, may_skip: bool = False) -> int:
-        """Set up the tools of these names; return the exit code.
+        """Set up the tools of these names, or show the plans of a dry run; return the exit code.
 
         With `may_skip` the user is asked about each tool, and a no skips it. Raises `InvalidRequest` if
         our programs are missing or temporary, and if nobody can confirm.
@@ -363,7 +363,7 @@ class SetupRun:
     def _set_up_tool(
         self, name: str, *, may_skip: bool
     ) -> tuple[dict[str, object], bool]:
-        """Show a tool's plan, ask, write the files; return data for JSON, and True on failure.
+        """Show a tool's plan; unless a dry run, ask and write the files; return JSON data, and True on failure.
 
         The answer no exits the command, or with `may_skip` skips the tool.
         """

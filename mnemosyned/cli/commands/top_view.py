@@ -209,17 +209,17 @@ class Feed:
         self.minute.add(read_figures(page, moment=monotonic()))
         watched_s = self._watched_s(stats)
         looks = int(watched_s // RUNNING_LOG_S)
-        if self._has_changed("cycles", (stats.pid, stats.sleep.last_cycle, looks)):
+        if self._save_if_changed("cycles", (stats.pid, stats.sleep.last_cycle, looks)):
             self._cycles = self._connection.call(Log(limit=300)).rows
         totals = {
             tier: (total.count, total.characters) for tier, total in stats.tiers.items()
         }
-        if self._has_changed("latest", (stats.pid, totals)):
+        if self._save_if_changed("latest", (stats.pid, totals)):
             newest = ListMemories(limit=100)
             self._latest = self._connection.call(newest).memories
         return Snapshot(stats, self._cycles, self._latest, watched_s)
 
-    def _has_changed(self, name: str, state: object) -> bool:
+    def _save_if_changed(self, name: str, state: object) -> bool:
         """Save a state under a name; return whether it differs from the state saved before."""
         changed = self.seen.get(name) != state
         self.seen[name] = state

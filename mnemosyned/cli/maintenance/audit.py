@@ -134,7 +134,7 @@ def _audit_files(config: Config) -> list[Path]:
 
 
 def _check_files(files: Sequence[Path], seen: Heads) -> ChainVerifier:
-    """Check the log's lines in files, which must contain the heads `seen`; return the verifier."""
+    """Check the lines of log files, which must have the chains' last lines in `seen`; return the verifier."""
     verifier = ChainVerifier()
     verifier.seen |= seen
     verifier.note_heads(read_lines(files))
@@ -178,7 +178,7 @@ def list_lines(
     names: dict[int, list[str]] = {}
 
     def read() -> Iterator[AuditEntry]:
-        """Yield all entries since then, the newest first."""
+        """Yield all entries of the last `days`, the newest first."""
         lines: Iterable[str] = (line for *_, line in stored.read(since=since))
         if files:
             lines = reversed(list(read_lines(files)))

@@ -236,7 +236,7 @@ def check_daemon(installation: Installation) -> Iterator[Finding]:
 
 
 def check_login(_: Installation) -> Iterator[Finding]:
-    """Yield whether the server of `mnem login` answers, or why not; nothing without a login."""
+    """Yield a finding on whether the server of `mnem login` answers; none without a login."""
     try:
         if saved := saved_connection():
             remote = remote_of(saved).load_authorities()
@@ -258,7 +258,7 @@ def is_memory_elsewhere(installation: Installation) -> bool:
 
 
 def check_unit(installation: Installation) -> Iterator[Finding]:
-    """Yield findings on the daemon's systemd unit; none if systemd and the unit are missing."""
+    """Yield findings on the daemon's systemd unit; none without systemd and unit, or for a server's memory."""
     unit, file = service.present_unit(), service.unit_file()
     if is_memory_elsewhere(installation):
         return
@@ -653,7 +653,7 @@ def check_spool(_: Installation) -> Iterator[Finding]:
 
 
 def _former_owner(name: str) -> str:
-    """Return the owner's number in a spool's name; empty if it is the login's, or the server is another."""
+    """Return the owner's number in a spool's name if it is not the login's, on the same server; else ""."""
     _, server, number, *_ = (*name.split("@"), "", "")
     with suppress(ValueError):  # whatever uses a damaged login says so
         if number.isdigit() and (saved := saved_connection()):

@@ -288,9 +288,9 @@ def edit(*, no_reload: bool) -> None:
 
 
 def _edit_until_valid(before: str, file: Path) -> str:
-    """Let the user edit a text until it is valid or the user gives up; return the text.
+    """Let the user edit a text until it is valid; return the text.
 
-    Raises `ConfigInvalid`, which names `file`, and `InvalidRequest` if the editor fails.
+    Raises `ConfigInvalid`, which names `file`, if the user gives up, and `InvalidRequest` if the editor fails.
     """
     with tempfile.TemporaryDirectory(prefix="mnem-") as folder:
         draft = Path(folder, file.name)

@@ -59,7 +59,7 @@ SLOW = (checks.check_database, checks.check_backups)
 
 
 def examine(installation: Installation, *, slow: bool = True) -> list[Finding]:
-    """Run all checks, the slow ones only if `slow`; return findings, and warnings for failed checks."""
+    """Run all checks that apply, slow ones only if `slow`; return findings, and warnings for failed checks."""
     findings: list[Finding] = []
     no_file = is_server(installation.config.database)
     no_file |= checks.is_memory_elsewhere(installation)

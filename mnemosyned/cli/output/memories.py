@@ -141,7 +141,7 @@ def _hit_lines(hit: Hit, matching: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _quote_original(hit: Hit, line: Line, matching: Sequence[str]) -> str:
-    """Return an original of a summary, near its match, quoted with time and role; code keeps its lines."""
+    """Return an original of a summary, from near its match, quoted with time and role; code keeps its lines."""
     content = cut_before_match(line.content, matching, room=LINE_CHARS // 2)
     who = f"{line.role}: " if line.role else ""
     stamp = "" if len(hit.summary_of) == 1 else f"{local_time(line.created_at)}  "
@@ -368,7 +368,7 @@ def _hit_words(hit: Hit) -> str:
 
 
 def _validity_text(hit: Hit) -> str | None:
-    """Return on one line a hit's ended statements, and earlier statements; None without any."""
+    """Return on one line a hit's ended statements, supersession and earlier statements; None without any."""
     ended = chain(hit.ended, *(line.ended for line in hit.lines))
     notes = list(dict.fromkeys(map(_ended_text, ended)))
     if hit.superseded_at:

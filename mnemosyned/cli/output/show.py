@@ -352,7 +352,7 @@ def find_pager() -> str:
 
 @contextmanager
 def page_output(printer: AnswerPrinter | None = None) -> Iterator[None]:
-    """Within the block, send output through a pager once it fills the screen; set `printer.is_over`."""
+    """Within the block, page output that fills the screen; `printer.is_over` tells if the reader left."""
     if not (pager := find_pager()):
         yield
         return

@@ -41,8 +41,8 @@ class EditTransaction:
     def edit(self, edits: Iterable[MemoryEdit], action: Action | None) -> EditOutcome:
         """Apply the edits of an action, record the action, and return what changed. Unknown ids are skipped.
 
-        Stale episodes are emptied. If earlier texts are dropped, a purge is requested. Raises `BatchChanged`
-        if a memory is no longer as it was read before the edit.
+        Empties the summaries that become stale, and requests a purge if the transaction drops earlier texts.
+        Raises `BatchChanged` if a memory is no longer as it was read before the edit.
         """
         # The edits and row numbers of the memories in each episode, and in working memory (None).
         groups: dict[int | None, dict[int, MemoryEdit]] = defaultdict(dict)
@@ -79,7 +79,7 @@ class EditTransaction:
         )
 
     def _edit_originals(self, episode: int, targets: Mapping[int, MemoryEdit]) -> None:
-        """Edit originals of an episode; rename the episode if all of them get the same session and source."""
+        """Edit originals of an episode; rename it if all originals get one session and source, at old times."""
         edits = list(targets.values())
         renamed = (
             len({(edit.after.session, edit.after.source) for edit in edits}) == 1
@@ -194,9 +194,9 @@ class ChangeStore(StorePart):
     ) -> EditOutcome:
         """Apply edits, save the earlier revisions, and empty the summaries that become stale.
 
-        An original with a new session, source or time returns to working memory, unless all
-        originals of its episode move alike. With `drop_history` no earlier text or tag is kept. Raises
-        `BatchChanged` if a memory is no longer as it was read.
+        An original with a new session or source, or a time outside of its episode, returns to working memory,
+        unless all originals of the episode are renamed alike. With `drop_history` no earlier text or tag is
+        kept. Raises `BatchChanged` if a memory is no longer as it was read.
         """
         transaction = EditTransaction(session, now=now, drop_history=drop_history)
         return transaction.edit(edits, action)
@@ -270,7 +270,7 @@ class ChangeStore(StorePart):
         pinned: bool,
         action: Action | None = None,
     ) -> int:
-        """Pin or unpin working memories, and return their number; a cycle may take unpinned ones at once."""
+        """Pin or unpin the working memories with these ids; return their number. A cycle may take unpinned."""
         table = session.memory_tables[0]
         # Rows beside those of an id are looked up by their key: `OFFSET 0` is not taken apart by
         # a planner that believes an owner to be small.

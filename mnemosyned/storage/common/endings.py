@@ -37,7 +37,7 @@ def forget_endings(session: CommonSession, ids: Sequence[str]) -> None:
 
 
 def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
-    """Insert an ending unless it is stored; return if it was new, None if one of its memories is missing."""
+    """Insert an ending unless it is stored; return whether it was new, None if a memory of it is missing."""
     if len(session.positions_of([ending.older, ending.newer])) < 2:
         return None
     return ENDINGS.add(session, ending, UNLESS_KNOWN)
@@ -46,7 +46,7 @@ def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
 def read_ended(
     session: CommonSession, ids: Sequence[str]
 ) -> dict[str, tuple[EndedStatement, ...]]:
-    """Return {id: ended statements} of these memories; of several endings of a statement, the first counts."""
+    """Return {id: ended statements} of these memories: per statement the earliest ending that is not undone."""
     endings = ENDINGS.find(
         session,
         "AND older_id = ANY(%(ids)s::text[]) AND NOT undone LIMIT %(most)s",
@@ -63,7 +63,7 @@ def read_ended(
 def _quote_endings(
     session: CommonSession, endings: Sequence[EndingRecord]
 ) -> dict[EndingRecord, EndedStatement]:
-    """Return {ending: its statement in words} if both memories are stored; pruned words are empty."""
+    """Return {ending: the ended and the newer sentence} if both memories are stored; pruned words are empty."""
     involved = {id for each in endings for id in (each.older, each.newer)}
     memories = session.memories(list(involved)) if involved else {}
     return {
@@ -82,7 +82,7 @@ def _quote_endings(
 def read_memories_after(
     session: CommonSession, position: int, *, limit: int, condition: str = ""
 ) -> dict[int, MemoryRecord]:
-    """Return {row number: memory} for the first `limit` above `position` that meet an SQL `condition`."""
+    """Return {row number: memory} of the first `limit` memories above `position`; `condition` is SQL on `m`."""
     memories = session.memories_at(
         session.column(
             # Each part by its index, and no further than the limit.
@@ -110,7 +110,7 @@ class EndingStore(StorePart):
         after: int = 0,
         newest: int | None = None,
     ) -> dict[int, MemoryRecord]:
-        """Return up to `limit` memories above `after` that were not read for endings, by row number.
+        """Return {row number: memory} of up to `limit` memories above row `after` not yet read for endings.
 
         With `newest`, only memories with the last `newest` row numbers are returned.
         """
@@ -129,7 +129,7 @@ class EndingStore(StorePart):
     def memories_at(
         self, session: CommonSession, positions: Sequence[int]
     ) -> dict[int, MemoryRecord]:
-        """Return the memories at these row numbers; missing ones are left out."""
+        """Return {row number: memory} for these row numbers; missing memories are left out."""
         return session.memories_at(positions)
 
     def add(
@@ -143,12 +143,12 @@ class EndingStore(StorePart):
     ) -> int:
         """Add unknown endings, and withdraw refuted ones; return how many were added or withdrawn.
 
-        An ending is left out if a person undid an ending between its memories, or if a memory no longer
-        begins with its text in `texts` ({id: text}). Stored endings by the newer memories `judged` are
-        deleted if they are not in `endings`, not undone, and not found after `read_at`, when the memories
-        were read. Summaries of the older memories are emptied, to be rewritten. In the same transaction, all
-        memories up to the row number `read_up_to` are marked as read. With `read_up_to`, nobody waits for the
-        disk: after a crash, these memories are read again.
+        An ending is left out if a memory is missing, if a person undid an ending between its memories, or if a
+        memory no longer begins with its text in `texts` ({id: text}). Stored endings by the newer memories
+        `judged` are deleted if they are not in `endings`, not undone, and not found after `read_at`, when the
+        memories were read. Summaries of the older memories are emptied, to be rewritten. In the same
+        transaction, all memories up to the row number `read_up_to` are marked as read. With `read_up_to`, the
+        call does not wait for the disk: after a crash, these memories are read again.
         """
 
         def change(session: CommonSession) -> int:
@@ -158,7 +158,7 @@ class EndingStore(StorePart):
             if not (endings or judged):  # as of most memories
                 return 0
             withdrawn = _withdraw_endings(session, judged, endings, read_at)
-            added = _find_new(session, endings, texts) if endings else []
+            added = _find_new_endings(session, endings, texts) if endings else []
             rows = [stored_values(ENDINGS.columns, each) for each in added]
             session.insert_each(ENDINGS.name, rows, UNLESS_KNOWN)
             changed = [*withdrawn, *(each.older for each in added)]
@@ -177,14 +177,14 @@ class EndingStore(StorePart):
     def of(
         self, session: CommonSession, ids: Sequence[str]
     ) -> dict[str, tuple[EndedStatement, ...]]:
-        """Return {id: ended statements} of these memories, as `read_ended` does."""
+        """Return {id: ended statements} of these memories: per statement the earliest ending not undone."""
         return read_ended(session, ids)
 
     @reads
     def quote(
         self, session: CommonSession, endings: Sequence[EndingRecord]
     ) -> dict[EndingRecord, EndedStatement]:
-        """Return {ending: its statement in words}; endings of forgotten memories are left out."""
+        """Return {ending: the ended and the newer sentence}; endings of forgotten memories are left out."""
         return _quote_endings(session, endings)
 
     @reads
@@ -222,9 +222,9 @@ class EndingStore(StorePart):
 
     @writes
     def undo(self, session: CommonSession, id: str, *, undone: bool = True) -> int:
-        """Mark endings of a memory's statements as undone or not; return how many changed.
+        """Mark the endings of this older memory's statements as undone or not; return how many changed.
 
-        The memory's episode is emptied, to be rewritten.
+        The memory's episode, unless it has pruned originals, is emptied, to be rewritten.
         """
         _empty_summaries(session, [id])
         return session.execute(
@@ -235,10 +235,10 @@ class EndingStore(StorePart):
         ).rowcount
 
 
-def _find_new(
+def _find_new_endings(
     session: CommonSession, endings: Sequence[EndingRecord], texts: Mapping[str, str]
 ) -> list[EndingRecord]:
-    """Return the endings for `EndingStore.add` to insert: not known, not undone, of unedited memories."""
+    """Return the unknown endings of stored, unedited memories, except between two with an undone ending."""
     known = ENDINGS.find(session, _BY_NEWER, ids=list({each.newer for each in endings}))
     undone = {(each.older, each.newer) for each in known if each.undone}
     now = session.memories(list(texts)) if texts else {}
@@ -261,7 +261,7 @@ def _withdraw_endings(
     endings: Sequence[EndingRecord],
     read_at: datetime | None,
 ) -> list[str]:
-    """Delete endings by the memories `judged` that are not among `endings`; return the older memories' ids.
+    """Delete endings by the newer memories `judged` that are not in `endings`; return the older memories' ids.
 
     Endings stay if they were undone or found after `read_at`, or if the older memory was pruned or
     superseded.

@@ -82,7 +82,7 @@ _EPISODE_FIELDS = {each.name for each in fields(Episode)}.intersection(
 
 
 def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
-    """Insert a learning unless its id is stored; return the outcome."""
+    """Insert a learning unless its id is stored; return whether it was new, or why it conflicts."""
     text = session.select_value("learning", "text", id=learning.id)
     if text is None:
         insert_learning(session, learning)
@@ -91,7 +91,7 @@ def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
 
 
 def _restore_log_entry(session: CommonSession, entry: LogEntry) -> Outcome:
-    """Insert a log entry unless it is stored, under its old number if that is free; return if inserted."""
+    """Insert a log entry unless it is stored, under its old number if free; return whether it was inserted."""
     known = session.scalar(
         "SELECT 1 FROM consolidation_log WHERE owner = %(owner)s "
         "AND episode_id IS NOT DISTINCT FROM %(episode)s::text AND cycle_id = %(cycle)s "
@@ -144,7 +144,7 @@ class RestoreTransaction(ABC):
         self._outcome = RestoreReport()
 
     def restore(self, records: Iterable[AnyRecord]) -> RestoreReport:
-        """Store the records that are not here yet; return counts of the outcomes."""
+        """Store the records that are not stored yet; return counts of the outcomes."""
         by_kind: dict[type[Any], list[Any]] = defaultdict(list)
         for record in records:
             by_kind[type(record)].append(record)
@@ -174,7 +174,7 @@ class RestoreTransaction(ABC):
     def _restore_groups(
         self, episodes: Sequence[ExportedEpisode], memories: Sequence[ExportedMemory]
     ) -> None:
-        """Restore episodes, then memories, each under its episode if that lacks originals."""
+        """Store the episodes whose originals are all new, then the new memories; count the outcomes."""
         ids = [episode.id for episode in episodes] + [memory.id for memory in memories]
         known = {
             id: record[0] for id, record in self._session.known_records(ids).items()
@@ -184,7 +184,7 @@ class RestoreTransaction(ABC):
             originals[memory.episode].add(memory.id)
 
         def store(episode: ExportedEpisode) -> Outcome:
-            """Store an episode if it and all of its originals are new; return the outcome."""
+            """Store an episode if it and its originals, at least one, are new; return the outcome."""
             if episode.id in known:
                 return _outcome_for_stored_id(known[episode.id])
             members = originals[episode.id]
@@ -200,9 +200,10 @@ class RestoreTransaction(ABC):
     def _restore_memories(
         self, memories: Sequence[ExportedMemory], known: dict[str, str | None]
     ) -> None:
-        """Store the memories that are not in `known`, in the archive if their episode lacks originals.
+        """Store the memories not in `known` ({id: content}), to which their ids are added.
 
-        An original that was forgotten here is not lacking, as the summary was written without it.
+        A memory goes to the archive if its episode lacks originals, else to working memory. An original that
+        was forgotten here is not lacking, as the summary was written without it.
         """
         rows = self._session.execute(
             "SELECT id, seq, item_count - (SELECT count(*) FROM placed AS p "
@@ -226,7 +227,7 @@ class RestoreTransaction(ABC):
         placed: list[PlacedMemory] = []
 
         def choose_place(memory: ExportedMemory) -> Outcome:
-            """Choose the place of a memory, for `_insert_memories`; return the outcome."""
+            """Choose row number and episode of a memory, for `_insert_memories`; return the outcome."""
             if memory.id in known:
                 content = known[memory.id]
                 # Pruned texts are empty; None is that of a summary.
@@ -259,7 +260,7 @@ class RestoreTransaction(ABC):
         mark_learned(self._session, seqs)
 
     def _restore_rollup(self, rollup: ExportedEpisode) -> Outcome:
-        """Store a roll-up if its members are stored without a parent; return the outcome.
+        """Store a roll-up if its period has none and all members lack a parent; return the outcome.
 
         Otherwise a later cycle writes the roll-up.
         """
@@ -293,11 +294,11 @@ class RestoreTransaction(ABC):
     def _insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
-        """Insert memories with all that belongs to them; later ones get numbers above `last_number`."""
+        """Insert memories with all that belongs to them; number later memories above `last_number`."""
 
     @abstractmethod
     def _restore_vector(self, vector: KeptVector) -> Outcome:
-        """Store the vector of a memory without one; return if it was stored, None if there is no memory."""
+        """Store a vector if its memory has none; return whether it was stored, or None without the memory."""
 
     def _insert_episode(self, episode: ExportedEpisode) -> None:
         """Insert a summary as it was exported, under its old row number or, if that is taken, a new one."""
@@ -314,7 +315,7 @@ class RestoreTransaction(ABC):
             mark_emptied(self._session, number)
 
     def _restore_supersession(self, supersession: ExportedSupersession) -> Outcome:
-        """Save the successor of a superseded memory; return if that is new, None if a memory is missing."""
+        """Save the successor of a superseded memory; return whether it is new, None if a memory is missing."""
         older = self._session.position_of(supersession.memory)
         newer = self._session.position_of(supersession.superseded_by)
         if older is None or newer is None:
@@ -329,7 +330,7 @@ class RestoreTransaction(ABC):
 
 
 def _outcome_for_stored_id(content: str | None) -> Outcome:
-    """Return a summary's outcome if its id is stored: False, or a conflict for a memory, with `content`."""
+    """Return the outcome of a summary whose id is stored: False, or for a memory's (`content`), a conflict."""
     return False if content is None else OTHER_WORDS
 
 
@@ -338,7 +339,7 @@ _TIMES = ("valid_until", "superseded_at", "pruned_at", "held_until", "future_sin
 
 
 def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> None:
-    """Insert validity, holds (until when no cycle takes a memory), tags and revisions of restored memories."""
+    """Insert tags, revisions, and the times (`_TIMES`) of validity and other states of restored memories."""
     for table, names, members in (
         ("memory_state", _TIMES[:3], memories),
         (
@@ -432,7 +433,7 @@ class ExportSnapshot(ABC):
         return self._session.stream(statement, **self._values)
 
     def records(self) -> Iterator[Record]:
-        """Yield the records that the filter selects, one kind after the other."""
+        """Yield the records that the filter selects, an episode only if all of its originals are selected."""
         where = export_condition(self._chosen, "m")
         others = self._has_others.format(export_condition(self._chosen, "o"))
         # Each episode whose originals are all exported, followed by these.
@@ -601,7 +602,7 @@ class ExchangeStore(StorePart):
         *,
         action: Action | None = None,
     ) -> RestoreReport:
-        """Store the records that are not here yet, in one transaction; return counts of the outcomes.
+        """Store the records that are not stored yet, in one transaction; return counts of the outcomes.
 
         An episode is stored only with all of its originals in the same call; else the originals go to working
         memory. A roll-up is stored if all of its members are here.

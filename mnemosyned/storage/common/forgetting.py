@@ -129,7 +129,10 @@ def _save_copies(
 def _insert_history(
     session: CommonSession, seq: int, memory: MemoryRecord, copy: ForgottenCopy
 ) -> None:
-    """Insert the revisions and supersessions of a restored memory; an import may bring the memory again."""
+    """Insert revisions and supersessions of a restored memory, and let an import bring the memory again.
+
+    Episodes of the memories that it supersedes are emptied, to be rewritten.
+    """
     for revision in copy.revisions:
         columns = column_names(REVISION_COLUMNS)
         row = dict(zip(columns, revision, strict=True))
@@ -167,7 +170,7 @@ NAMING = ("consolidation_log", "compaction")
 def chosen_conditions(
     choice: ForgetFilter, kind: Literal["memory", "learning"], column: str = "{}"
 ) -> list[listing.Condition]:
-    """Return the conditions of a forget filter on columns, on time, and on the newest row of a `kind`.
+    """Return the conditions of a forget filter on columns, on time, and by the newest row allowed of a `kind`.
 
     `column` is a format that turns a column's name into SQL.
     """
@@ -209,13 +212,13 @@ class DeletionStore(StorePart):
 
     @abstractmethod
     def _delete(self, session: EngineSession, found: Sequence[FoundMemory]) -> None:
-        """Delete memories with all of their rows, and mark their secrets in their episodes' other originals."""
+        """Delete memories with all rows; mark their secrets in the remaining originals of their episodes."""
 
     @abstractmethod
     def _insert(
         self, session: EngineSession, memory: MemoryRecord, seq: int | None
     ) -> int:
-        """Insert a memory with all its entries, at row number `seq` or a new one; return the number."""
+        """Insert a memory into working memory at row number `seq`, or a new one for None; return the number."""
 
     @abstractmethod
     def select(self, choice: ForgetFilter) -> list[str]:
@@ -225,7 +228,7 @@ class DeletionStore(StorePart):
     def select_learnings(
         self, session: CommonSession, choice: ForgetFilter
     ) -> list[str]:
-        """Return the ids of learnings that match a filter; none if it is on tags or fields of memories."""
+        """Return the ids of learnings that match a filter; none if it has tags or fields of memories."""
         if choice.excludes_summaries:
             return []
         narrow = listing.join_conditions(chosen_conditions(choice, "learning", "l.{}"))
@@ -303,7 +306,7 @@ class DeletionStore(StorePart):
         import_id: str | None = None,
         action: Action | None = None,
     ) -> Removal:
-        """Delete memories with their index entries; return what changed. Unknown ids are skipped.
+        """Delete memories with all traces; return what changed. Unknown ids are skipped.
 
         With `grace`, copies are kept until it ends, and purged then; else a purge is requested. Every summary
         of these memories loses its text until `RollupStore.rewrite` writes a new one; a summary without
@@ -381,7 +384,7 @@ class DeletionStore(StorePart):
         grace: Grace | None = None,
         action: Action | None = None,
     ) -> Removal:
-        """Delete learnings, and return their number; keep copies until `grace` ends, or request a purge."""
+        """Delete learnings; keep copies until `grace` ends, or request a purge. Return only their number."""
         if action:
             insert_action(session, action)
         if grace:
@@ -447,7 +450,7 @@ class DeletionStore(StorePart):
         *,
         before: datetime | None = None,
     ) -> list[str]:
-        """Return keys of forgotten records: of the memories or actions `ids`, and of all final by `before`."""
+        """Return keys of forgotten records with these memory or action ids, or final by `before`."""
         return session.column(
             "SELECT id FROM forgotten WHERE owner = %(owner)s "
             "AND (id = ANY(%(ids)s::text[]) OR call = ANY(%(ids)s::text[]) "
@@ -492,14 +495,14 @@ class DeletionStore(StorePart):
 
     @reads
     def orphaned_log_names(self, session: CommonSession) -> tuple[list[str], list[str]]:
-        """Return the sessions and sources, sorted, that logs or compactions have but no memory has."""
+        """Return sessions and sources, sorted, that logs or compactions have but no memory or summary has."""
         return (
             self._orphaned_names(session, "session_id"),
             self._orphaned_names(session, "source"),
         )
 
     def _orphaned_names(self, session: CommonSession, column: str) -> list[str]:
-        """Return the sessions or sources, sorted, that logs or compactions have but no memory has."""
+        """Return the values of a column, sorted, that logs or compactions have but no memory or summary has."""
         named = " UNION ".join(
             f"SELECT {column} AS name FROM {table} "
             f"WHERE owner = %(owner)s AND {column} != ''"
@@ -519,7 +522,7 @@ class DeletionStore(StorePart):
         sessions: Iterable[str],
         sources: Iterable[str],
     ) -> None:
-        """Erase these sessions and sources from logs and compactions, unless a memory has them."""
+        """Erase these sessions and sources from logs and compactions, unless a memory or summary has them."""
         for column, names, nameless in (
             ("session_id", sessions, ""),
             ("source", sources, None),
@@ -552,7 +555,7 @@ class DeletionStore(StorePart):
 
 
 def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
-    """Give memories with a deleted successor (`seqs`) the next one; without one, they apply again."""
+    """Save the next successor of memories whose successor (`seqs`) is deleted; without it they apply again."""
     rows = session.select("memory_state", "DISTINCT superseded_by", superseded_by=seqs)
     # One by one, as several of one chain may go.
     for (seq,) in rows.fetchall():

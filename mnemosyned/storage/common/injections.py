@@ -31,7 +31,7 @@ from mnemosyned.storage.common.state import request_purge
 
 
 def insert_injection(session: CommonSession, injection: Injection) -> bool:
-    """Insert an injection with its lines, unless the id is stored already; return if it was inserted."""
+    """Insert an injection with its lines, unless its id is stored; return whether it was inserted."""
     if not INJECTIONS.add(session, injection, UNLESS_KNOWN):
         return False
     session.insert_each(
@@ -73,9 +73,9 @@ def read_injections(
 def forget_injected_words(
     session: CommonSession, ids: Sequence[str], *, sessions: Collection[str] = ()
 ) -> None:
-    """Delete what the ledger quotes of memories or learnings, and edits of their lines.
+    """Delete the injected lines that quote memories or learnings, and the edits of these briefing lines.
 
-    `sessions` are those of memories: the prompts of these sessions are erased, too, and prompts that were
+    With `sessions`, those of memories, the prompts of these sessions are erased, too, and prompts that were
     given one of the memories, as they may contain its words.
     """
     if sessions:
@@ -106,8 +106,8 @@ class InjectionStore(StorePart):
     def add(self, session: CommonSession, injection: Injection) -> None:
         """Add an injection; the oldest are deleted if there are more than `INJECTIONS_MAX`.
 
-        If a memory or learning in it was forgotten while it was made, neither its line nor the
-        prompt is kept.
+        If a memory or learning was forgotten while the injection was made, neither its line nor the prompt is
+        kept.
         """
         ids = [line.id for line in injection.lines]
         there = session.known_records(ids).keys() | set(
@@ -145,7 +145,7 @@ class InjectionStore(StorePart):
 
     @writes
     def rate(self, session: CommonSession, id: str, outcome: InjectionOutcome) -> None:
-        """Save the outcome of an injection. Raises `NotFound` for an unknown id."""
+        """Save the outcome of an injection. Raises `NotFound` for an id of no injection that can be rated."""
         changed = session.update(
             "injection",
             {"outcome": str(outcome)},
@@ -192,7 +192,10 @@ class InjectionStore(StorePart):
 
     @writes
     def save_edit(self, session: CommonSession, edit: BriefingEdit) -> None:
-        """Replace the edit of a briefing line; delete it if `edit` has no effect. Raises `InvalidRequest`."""
+        """Replace the edit of a briefing line; delete it if `edit` has no effect.
+
+        A purge of an earlier text is requested. Raises `InvalidRequest` if there are too many edits.
+        """
         deleted = session.delete("briefing_line", "RETURNING text", id=edit.id)
         if any(text != edit.text for (text,) in deleted):
             request_purge(session)

@@ -77,7 +77,10 @@ def learnings_where(
 
 
 def remove_learnings(session: CommonSession, **where: Iterable[str]) -> int:
-    """Delete learnings by `id` or `memory_id`; learnings that they superseded apply again. Return how many."""
+    """Delete learnings by `id` or `memory_id`, and what was injected of them; return how many.
+
+    Learnings that they superseded apply again.
+    """
     rows = session.delete("learning", "RETURNING id", **where).fetchall()
     removed = [id for (id,) in rows]
     if removed:
@@ -87,7 +90,7 @@ def remove_learnings(session: CommonSession, **where: Iterable[str]) -> int:
 
 
 def mark_learned(session: CommonSession, positions: Iterable[int]) -> None:
-    """Mark the memories at these row numbers as learned from."""
+    """Record that learnings were read from the memories at these row numbers."""
     lowest = _read_lowest_learned(session)
     session.insert_each(
         "learned",
@@ -101,7 +104,7 @@ def mark_learned(session: CommonSession, positions: Iterable[int]) -> None:
 
 
 def _read_lowest_learned(session: CommonSession) -> int | None:
-    """Return the row number up to which all memories were learned from; None if no row is stored."""
+    """Return the row number up to which learnings were read from all memories; None if none is saved."""
     lowest: int | None = session.select_value("learned", "min(position)")
     return lowest
 
@@ -120,7 +123,7 @@ class LearningStore(StorePart):
     def unlearned(
         self, session: CommonSession, *, limit: int
     ) -> dict[int, MemoryRecord]:
-        """Return up to `limit` memories that were not learned from, by row number, ascending."""
+        """Return {row number: memory}, ascending, of up to `limit` memories not yet read for learnings."""
         return read_memories_after(
             session,
             _read_lowest_learned(session) or 0,
@@ -173,7 +176,7 @@ class LearningStore(StorePart):
         superseded: bool = False,
         limit: int,
     ) -> list[Learning]:
-        """Return up to `limit` active learnings, or with `superseded` all, by source and kind, newest first."""
+        """Return up to `limit` learnings by source and kind, newest first; `superseded` adds inactive ones."""
         chosen = LearningFilter(sources=sources, kind=kind, superseded=superseded)
         return self.read_page(chosen, limit=limit)[0]
 

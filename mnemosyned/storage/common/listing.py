@@ -302,13 +302,13 @@ class ListStore(StorePart):
     def _tier_tables(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[Condition]]]:
-        """Return the tables of a tier (None: of both), with conditions that exclude rows `m` of others."""
+        """Return the tables of a tier (None: of both), with conditions that exclude rows `m` of other tiers."""
 
     @abstractmethod
     def _rows_of_roles_if_few(
         self, session: EngineSession, roles: Sequence[str]
     ) -> list[int] | None:
-        """Return the rows of memories that may have these roles, with all pruned ones; None if not few."""
+        """Return row numbers of memories that may have these roles, with all pruned ones; None if not few."""
 
     @abstractmethod
     def _term_conditions(self, terms: Terms, seq: str) -> list[Condition]:
@@ -380,7 +380,7 @@ class ListStore(StorePart):
 
     @reads
     def projects(self, session: CommonSession, limit: int) -> list[ProjectTotals]:
-        """Return up to `limit` projects of agents' sessions, the last seen first."""
+        """Return totals of up to `limit` projects of agents' sessions, the last seen first."""
         rows = session.execute(
             "SELECT s.project, coalesce(sum(w.count), 0) + coalesce(sum((SELECT "
             "sum(e.item_count) FROM episode AS e WHERE e.owner = %(owner)s "
@@ -519,7 +519,7 @@ class ListStore(StorePart):
     def _rows_if_few(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[int] | None:
-        """Return the row numbers that pass one indexed part of a filter; None if they are not few."""
+        """Return row numbers that pass an indexed part of a filter; None without such a part or if not few."""
         if prefixes:
             return self._few_where(
                 session, wanted.tier, _prefix_condition(prefixes, "m.id")
@@ -643,7 +643,7 @@ def _keys_where(
     conditions: Iterable[Condition],
     wanted: ListFilter,
 ) -> list[ListKey]:
-    """Return the sort keys of memories that meet conditions, one more than a page holds."""
+    """Return the sort keys of memories that meet conditions, up to one more than a page holds."""
     tables, table = home
     narrow = join_conditions(conditions)
     direction, _ = ORDERS[wanted.order]

@@ -143,7 +143,7 @@ class IntakeTransaction(ABC):
     def _answer_known(
         self, draft: ports.Draft, known: forgetting.Known | None, field: str
     ) -> Acknowledged | None:
-        """Return the answer to a draft that is stored already, None for a new one. Raises `IdTaken`."""
+        """Answer a draft whose id is `known` or text is stored; return None for a new one. Raises `IdTaken`."""
         memory = draft.memory
         if known is None:
             self._session.lock()
@@ -291,7 +291,7 @@ class RecordStore(StorePart):
     def add_compactions(
         self, session: CommonSession, compactions: Sequence[ports.NewCompaction]
     ) -> list[str]:
-        """Store compactions with their new messages, all or none; return the ids of their memories."""
+        """Store compactions and their new messages, all or none; return the ids of all their messages."""
         messages = {
             part.draft.memory.id: part
             for compaction in compactions

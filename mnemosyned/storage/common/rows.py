@@ -125,7 +125,7 @@ def _field_readers(
 
 
 def record_fields(columns: str, row: Row) -> dict[str, Any]:
-    """Return a record's fields by name from a row of comma-separated columns, JSON and times decoded."""
+    """Return a record's fields by name from a row of comma-separated `columns`; decode JSON and times."""
     names, readers = _field_readers(columns)
     fields = dict(zip(names, row, strict=True))
     for name, read in readers:
@@ -134,7 +134,7 @@ def record_fields(columns: str, row: Row) -> dict[str, Any]:
 
 
 def stored_values(columns: str, record: object) -> dict[str, Any]:
-    """Return {column: stored value} of a record; enums become their values, lists become JSON text."""
+    """Return {column: stored value} of a record: an enum's value, a duration's seconds, a collection's JSON."""
     values = {
         name: getattr(record, _FIELDS.get(name, name)) for name in column_names(columns)
     }
@@ -191,7 +191,7 @@ The text is None where it stayed or was dropped; the fields are those that chang
 
 
 def episode_from(row: Row, *, summary_of: tuple[str, ...] = ()) -> Episode:
-    """Return an episode without exact values from a row of `EPISODE_COLUMNS`."""
+    """Return an episode without exact values from a row of `EPISODE_COLUMNS` and the ids of its sources."""
     return Episode(**record_fields(EPISODE_COLUMNS, row), summary_of=summary_of)
 
 
@@ -206,7 +206,7 @@ def exported_episode_from(
     originals: int = 0,
     summary_of: tuple[str, ...] = (),
 ) -> ExportedEpisode:
-    """Return an exported summary from a row of `EXPORTED_EPISODE`."""
+    """Return an exported summary from a row of `EXPORTED_EPISODE`; `originals` is their number."""
     return ExportedEpisode(
         **record_fields(f"{_EXPORTED}, emptied", row),
         originals=originals,
@@ -248,7 +248,7 @@ class RecordTable(Generic[T]):
         return list(map(self.read, rows))
 
     def stream(self, session: CommonSession) -> Iterator[T]:
-        """Yield all records in the order of an export, fetched in portions."""
+        """Yield all records of the owner in the order of an export, fetched in portions."""
         rows = session.stream(
             f"SELECT {self.columns} FROM {self.name} WHERE owner = %(owner)s ORDER BY {self.order}"
         )

@@ -79,7 +79,7 @@ class CommonIndex(finding.SearchIndex):
     def memories_of_time(
         self, query: Query, span: TimeSpan, *, limit: int
     ) -> Sequence[finding.TimedMemory]:
-        """Return up to `limit` memories of each source in a time span that pass the filters.
+        """Return up to `limit` memories of each source and tier in a time span that pass the filters.
 
         The most important of a source come first, of these the longest. In the archive, only the
         latest episodes that began before the end of the span are read.
@@ -100,7 +100,7 @@ class CommonIndex(finding.SearchIndex):
     def _first_of_each_source(
         self, query: Query, walk: TimeWalk, *, limit: int
     ) -> list[finding.TimedMemory]:
-        """Return up to `limit` memories of each source in a period that pass the filters."""
+        """Return the first `limit` memories in a walk, of each source and tier, that pass the filters."""
         narrow = listing.join_conditions(
             [
                 *listing.column_conditions(query.columns),

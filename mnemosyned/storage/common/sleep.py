@@ -60,7 +60,7 @@ class SleepStore(StorePart):
     def pending(
         self, session: CommonSession, selection: consolidation.Selection, *, limit: int
     ) -> list[consolidation.Pending]:
-        """Return up to `limit` working memories of a selection that are not pinned, oldest first.
+        """Return up to `limit` working memories of a selection, oldest first, neither pinned nor held back.
 
         A memory dated after `selection.now` is included if that was noticed before `selection.before`.
         """
@@ -79,7 +79,7 @@ class SleepStore(StorePart):
     def count_due(
         self, session: CommonSession, selection: consolidation.Selection, *, limit: int
     ) -> int:
-        """Return the number of working memories of a selection that are not pinned; at most `limit`."""
+        """Count working memories of a selection, neither pinned nor held by an undo, up to `limit`."""
         where, values = self._pending_filter(session, selection)
         count: int = session.scalar(
             "SELECT count(*) FROM "
@@ -92,7 +92,7 @@ class SleepStore(StorePart):
     def _pending_filter(
         self, session: CommonSession, selection: consolidation.Selection
     ) -> tuple[str, dict[str, Any]]:
-        """Return the SQL conditions for the working memories of a selection, and bind values."""
+        """Return SQL conditions, and bind values, for memories of a selection neither pinned nor held back."""
         clauses = ["f.owner = %(owner)s", "NOT m.pinned"]
         values: dict[str, Any] = {}
         if selection.now:
@@ -261,7 +261,7 @@ class SleepStore(StorePart):
 def _check_originals_unchanged(
     session: CommonSession, promotions: Sequence[Promotion]
 ) -> None:
-    """Raise `BatchChanged` if an original was superseded or edited since it was read."""
+    """Raise `BatchChanged` if an original was edited since it was read, or a mentioned one superseded."""
 
     def find_any(
         ids: Collection[str], table: str, condition: str, **values: object
@@ -356,8 +356,8 @@ class RollupStore(StorePart):
     def write(self, session: CommonSession, rollup: Rollup) -> None:
         """Insert or replace the roll-up of a period, as the parent of its members, and log the roll-up.
 
-        The parent of a replaced roll-up becomes stale. Raises `BatchChanged` if a member has changed since it
-        was read.
+        The parent of a replaced roll-up becomes stale. Raises `BatchChanged` if a member was changed or the
+        roll-up replaced since they were read.
         """
         episode, members = rollup.episode, rollup.members
         # With another text, one that was forgotten would return.
@@ -477,7 +477,7 @@ class RollupStore(StorePart):
 def _read_children(
     session: CommonSession, condition: str, **values: object
 ) -> list[Child]:
-    """Return the summaries that meet an SQL condition on `values`, for a roll-up."""
+    """Return the summaries that meet an SQL condition with bind `values`, as members of a roll-up."""
     rows = session.execute(f"{_CHILD} {condition}", **values)
     columns = "id, covers_from, item_count, parent_id, chars"
     return [Child(**record_fields(columns, row)) for row in rows]

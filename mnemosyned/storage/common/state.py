@@ -38,7 +38,7 @@ def episode_at(
     *,
     details: bool = False,
 ) -> Episode | None:
-    """Return an episode by `id` or row number `seq`, with exact values if `details`; None if unknown."""
+    """Return a summary of any level by `id` or row number `seq`; None if unknown. `details`: exact values."""
     row = session.select(
         "episode", f"seq, {EPISODE_COLUMNS}", **{key: value}
     ).fetchone()
@@ -185,7 +185,7 @@ def set_state(
 def insert_revision(
     session: CommonSession, seq: int, revision: Mapping[str, object]
 ) -> None:
-    """Insert the newest revision of the memory at row number `seq`, by `REVISION_COLUMNS`."""
+    """Insert the values of `REVISION_COLUMNS` as the newest revision of the memory at row number `seq`."""
     session.insert("revision", seq=session.new_number(), memory_seq=seq, **revision)
 
 

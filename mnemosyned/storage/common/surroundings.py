@@ -80,7 +80,7 @@ def _latest_positions(
     *,
     without: Sequence[str] = (),
 ) -> list[int]:
-    """Return row numbers of up to `limit` of the newest memories of each tier in these sessions."""
+    """Return row numbers of up to `limit` of each tier's newest memories in sessions, without some roles."""
     return [
         seq
         for statement in (_LATEST_WORKING, _LATEST_ARCHIVED)
@@ -104,7 +104,7 @@ class AgentStore(StorePart):
 
     @writes_lazily
     def keep_session(self, session: CommonSession, agent: capture.AgentSession) -> None:
-        """Insert a session, or update its project, directory, transcript and time last seen."""
+        """Insert a session, or update project, directory, transcript and time last seen; drop the oldest."""
         kept = replace(agent, shown=agent.shown[-capture.SHOWN_MAX :])
         SESSIONS.add(session, kept, _KEEP_SESSION)
         most = capture.SESSIONS_MAX
@@ -192,7 +192,7 @@ class AgentStore(StorePart):
     def recent(
         self, session: CommonSession, limit: int, *, with_transcript: bool = False
     ) -> list[capture.AgentSession]:
-        """Return up to `limit` sessions, the last seen first; `with_transcript` selects those with one."""
+        """Return up to `limit` sessions, the last seen first, or only those with a transcript."""
         condition = "AND transcript != '' " if with_transcript else ""
         return SESSIONS.find(
             session,
@@ -211,7 +211,7 @@ class AgentStore(StorePart):
         return [id for id in ids if id not in found]
 
     @writes_lazily
-    def count(self, session: CommonSession, call: capture.AgentCall) -> None:
+    def count_call(self, session: CommonSession, call: capture.AgentCall) -> None:
         """Add a hook call to the sums of its client and event, of which `CLIENTS_MAX` are kept."""
         at = call.called_at
         activity = HookActivity(
@@ -382,7 +382,7 @@ class WatchStore(StorePart):
 
     @reads
     def totals(self, session: CommonSession, folder: str) -> capture.FolderTotals:
-        """Return how many files of known formats a folder has, how many memories, and when they were read."""
+        """Return the number of files of known formats in a folder, of their memories, and their last read."""
         row = session.execute(
             "SELECT count(*), coalesce(sum(stored), 0)::bigint, max(read_at) "
             f"FROM watched_file WHERE {_BELOW} AND format != ''",

@@ -89,7 +89,7 @@ def delete_actions(session: CommonSession, condition: str, **values: object) -> 
 
 
 def changed_after(session: CommonSession, id: str) -> set[int]:
-    """Return the row numbers of the memories of an action that later actions changed."""
+    """Return the row numbers of those memories of an action that later actions changed, too."""
     return set(
         session.column(
             "SELECT DISTINCT later.memory_seq FROM undo_action AS a "
@@ -113,7 +113,8 @@ class RetentionStore(StorePart):
     def restore(self, session: CommonSession, id: str) -> Removal:
         """Move an original from the archive back to working memory, pinned; return what changed.
 
-        Raises `BatchChanged`, and `WordsPruned` if pruned originals would lose their summary.
+        Raises `BatchChanged` if it is no original with text, and `WordsPruned` if pruned ones would lose their
+        summary.
         """
         position = session.position_of(id)
         seq, episode = position or (0, None)
@@ -172,7 +173,7 @@ class RetentionStore(StorePart):
     def prune(
         self, session: CommonSession, ids: Sequence[str], *, now: datetime
     ) -> int:
-        """Delete text, vectors and revisions of originals; return how many had a text. Exact values stay."""
+        """Delete texts, also where injected, vectors and revisions of originals; return how many had a text."""
         # What was forgotten or restored meanwhile is not among them.
         originals = session.execute(
             "SELECT m.seq, m.content, m.role FROM placed AS p "
@@ -282,7 +283,7 @@ class UndoStore(StorePart):
 
     @reads
     def changed_after(self, session: CommonSession, id: str) -> set[int]:
-        """Return the row numbers of the memories of an action that later actions changed."""
+        """Return the row numbers of those memories of an action that later actions changed, too."""
         return changed_after(session, id)
 
     @writes
@@ -379,7 +380,7 @@ class UndoStore(StorePart):
 def _read_undoable(
     session: CommonSession, id: str
 ) -> tuple[int, str | None, UndoneEpisode]:
-    """Return an episode's row number, its parent's id if any, and what undoing it would restore."""
+    """Return an episode's row number, its parent's id or None, and what undoing restores; 0 if unknown."""
     row = session.execute(
         "SELECT e.seq, e.parent_id, e.covers_from, e.covers_until, count(m.seq), "
         "count(m.seq) FILTER (WHERE m.content = '') FROM episode AS e "

@@ -83,7 +83,7 @@ class AdministeredOwners:
 
     It needs a login that owns the tables, or a token of the scope `admin`, which the database checks
     itself. Every method raises `StorageFailed` if the database fails, and the errors of
-    `_administering`. Safe from any thread.
+    `_admin_transaction`. Safe from any thread.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class AdministeredOwners:
             return roles.table_owner(session)[0]
 
     @contextmanager
-    def _administering(self) -> Iterator[PostgresSession]:
+    def _admin_transaction(self) -> Iterator[PostgresSession]:
         """Lend a session in a transaction of administration, committed after the block.
 
         Raises `Unauthorized` for a token that may not administer, and without a token
@@ -145,7 +145,7 @@ class AdministeredOwners:
 
     def _call(self, function: str, *values: object) -> list[Row]:
         """Call a function of the schema in a transaction of administration; return its rows."""
-        with self._administering() as session:
+        with self._admin_transaction() as session:
             return session.call(function, *values).fetchall()
 
     def _send_admin_proof(self, session: PostgresSession) -> None:
@@ -181,7 +181,7 @@ class AdministeredOwners:
         and which needs the login that owns the tables; else the bytes are None.
         """
         sizes: Counter[int] = Counter()
-        with self._administering() as session:
+        with self._admin_transaction() as session:
             if measured:
                 roles.require_table_owner(session)
             rows = session.call(
@@ -202,7 +202,7 @@ class AdministeredOwners:
     def change(
         self, name: str, *, new_name: str | None = None, suspended: bool | None = None
     ) -> str:
-        """Rename, suspend or resume an owner; return its present name.
+        """Rename, suspend or resume an owner; return the name that it has then.
 
         Fields that are None do not change. Raises `NotFound`, and `InvalidRequest` for a taken or
         malformed name, and for the owner of the database's own memory.
@@ -283,13 +283,13 @@ class AdministeredOwners:
 
         A new code replaces unused codes of the owner. `invitees` are names, each with the scopes and days of
         the token that the code is exchanged for, None for no end; `lasts` is how long a code may be redeemed.
-        Raises `InvalidRequest` for a malformed name.
+        Raises `InvalidRequest` for a malformed name or a group.
         """
         for name, _, _ in invitees:
             check_name(name, field="name")
         self._prepare()
         codes, digests = list[str](), list[bytes]()
-        with self._administering() as session:
+        with self._admin_transaction() as session:
             names = list(dict.fromkeys(name for name, _, _ in invitees))
             # Number, name, whether it is a group, time, and whether it was added now.
             added = session.call("add_owners", names, False)  # noqa: FBT003 no groups
@@ -334,8 +334,8 @@ class AdministeredOwners:
     ) -> IssuedToken:
         """Create a token for an owner, and return it with its secret.
 
-        `valid_for` is the time until it expires, None for no end. Raises `NotFound`, and
-        `InvalidRequest` for a malformed name or no scopes.
+        `valid_for` is the time until it expires, None for no end. Raises `NotFound`, and `InvalidRequest` for a
+        malformed name, no scopes or a group.
         """
         check_name(name, field="name")
         if not scopes:
@@ -343,7 +343,7 @@ class AdministeredOwners:
         number, is_group = self._find(owner)
         if is_group:
             raise _group_token_error(owner)
-        with self._administering() as session:
+        with self._admin_transaction() as session:
             issued = _issue(session, number, name, scopes, lasts=valid_for)
         self.on_change("token_add", number, [issued.token.id])
         return issued
@@ -351,7 +351,7 @@ class AdministeredOwners:
     def tokens(self, owner: str) -> Sequence[OwnerToken]:
         """Return all tokens of an owner, ended ones too, the newest first. Raises `NotFound`."""
         number = self.number(owner)
-        with self._administering() as session:
+        with self._admin_transaction() as session:
             return [token for token, _ in _list_tokens(session, number)]
 
     def rotate(
@@ -363,7 +363,7 @@ class AdministeredOwners:
         old one was when it was issued. Raises `NotFound`.
         """
         number = self.number(owner)
-        with self._administering() as session:
+        with self._admin_transaction() as session:
             named = (
                 (each, lasts)
                 for each, lasts in _list_tokens(session, number)
@@ -470,7 +470,7 @@ def _issue(
     *,
     lasts: timedelta | None,
 ) -> IssuedToken:
-    """Create a token for an owner; return it with its secret. Raises `NotFound`."""
+    """Create a token for an owner, endless if `lasts` is None; return it and its secret. Raises `NotFound`."""
     secret, values = make_secret(number)
     given = [scope.value for scope in Scope if scope in scopes]
     row = session.call("issue_token", *values, name, given, lasts).fetchone()

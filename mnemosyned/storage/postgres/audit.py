@@ -63,7 +63,7 @@ class AuditTable:
                 self._connection.close()
 
     def append(self, lines: Sequence[AuditRow], *, replacing: bool = False) -> int:
-        """Append lines durably, without stored ones; return how many numbers are stored with another text.
+        """Append the lines not yet stored, durably; return how many have another text in the table.
 
         `replacing` replaces such lines, and returns 0; it needs the login that owns the tables.
         """

@@ -49,7 +49,7 @@ _LOCKED = "55P03"
 _UNKNOWN = "look into the server's log, then try again"
 
 
-def reason(error: BaseException) -> str:
+def failure_reason(error: BaseException) -> str:
     """Return why an operation failed and what to do, with the server's own words at the end."""
     lines = str(error).splitlines() or [repr(error)]
     advice = _state_and_advice(error)[1]
@@ -65,7 +65,7 @@ def translate_error(error: BaseException, consequence: str = NOTHING_KEPT) -> Ex
     """
     if isinstance(error, Exception) and not isinstance(error, psycopg.Error):
         return error
-    why = reason(error)
+    why = failure_reason(error)
     kind = DatabaseUnreachable if is_unreachable(error) else StorageFailed
     if sqlstate(error) == _LOCKED:
         kind = MemoryBusy
@@ -76,7 +76,7 @@ def translate_error(error: BaseException, consequence: str = NOTHING_KEPT) -> Ex
 
 @contextmanager
 def explaining_failures(consequence: str) -> Iterator[None]:
-    """Turn the server's errors in the block into `StorageFailed` with the `consequence` for the data."""
+    """Turn the server's errors in the block into `StorageFailed` or `MemoryBusy` with the `consequence`."""
     try:
         yield
     except psycopg.Error as error:
@@ -312,10 +312,10 @@ class Connections:
         now = time.monotonic()
         with self._changing:
             while self._idle and now - self._idle[0][0] >= idle_s:
-                self._drop(self._idle.popleft()[1])
+                self._drop_connection(self._idle.popleft()[1])
 
     def _wait_for_place(self, owner: int, use: Use) -> None:
-        """Wait to lend an owner one more connection. Raises `MemoryBusy` after the use's time limit."""
+        """Wait until an owner may have one more connection. Raises `MemoryBusy` after the use's time limit."""
         waiter = _Waiter(owner, use)
         with self._changing:
             self._waiting.append(waiter)
@@ -347,10 +347,10 @@ class Connections:
     def _has_room(self, owner: int, use: Use) -> bool:
         """Return whether an owner's share and the limits of all leave room for one more connection."""
         if use is Use.STREAM:
-            return self._lent_for(use) < STREAMS_MAX
+            return self._count_lent(use) < STREAMS_MAX
         writes = self._lent[owner, Use.WRITE]
         if use is Use.WRITE and (
-            writes >= OWNER_WRITES_MAX or self._lent_for(use) >= WRITES_MAX
+            writes >= OWNER_WRITES_MAX or self._count_lent(use) >= WRITES_MAX
         ):
             return False
         if not self.serves_owners:
@@ -361,7 +361,7 @@ class Connections:
         # A question waits for no write: one place is left to it whatever the owner writes.
         return self._lent[owner, Use.READ] + min(writes, part - 1) < part
 
-    def _lent_for(self, use: Use) -> int:
+    def _count_lent(self, use: Use) -> int:
         """Return how many connections are lent for a use, to all owners together."""
         return sum(count for (_, of), count in self._lent.items() if of is use)
 
@@ -440,10 +440,10 @@ class Connections:
                 self._idle.append((now, connection))
                 self._changing.notify()
             else:
-                self._drop(connection)
+                self._drop_connection(connection)
         self._close_idle(IDLE_MAX_S)
 
-    def _drop(self, connection: Connection) -> None:
+    def _drop_connection(self, connection: Connection) -> None:
         """Close a connection, and count it no longer as open."""
         self._made.pop(connection, None)
         self._planned.pop(connection, None)
@@ -454,7 +454,7 @@ class Connections:
 def connect_once(
     dsn: str, *, options: str = f"-c lock_timeout={LOCK_WAIT_MS}"
 ) -> Connection:
-    """Return a new connection for one task, with the usual limit on waiting for locks.
+    """Return a new connection for one task, by default with the usual limit on waiting for locks.
 
     Raises `ConfigInvalid` for a text that is no URL of a database, and `psycopg.Error`.
     """

@@ -138,7 +138,7 @@ def warnings(session: PostgresSession) -> list[str]:
 
 
 def exposures(dsn: str) -> list[str]:
-    """Return how others could log in or read along. Raises `ConfigInvalid` and `StorageFailed`."""
+    """Return texts on how others could log in or read along. Raises `ConfigInvalid` and `StorageFailed`."""
     with explaining_failures("nothing was checked"), connect_once(dsn) as connection:
         options = {each.keyword: each.val or b"" for each in connection.pgconn.info}
         line = line_exposure(

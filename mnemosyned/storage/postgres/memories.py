@@ -200,7 +200,7 @@ def values_by_column(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _array_text(numbers: Sequence[int] | None) -> str | None:
-    """Return numbers in the text form of a PostgreSQL array, such as `{1,2}`; None for None."""
+    """Pause for other owners; return numbers as text of a PostgreSQL array, such as `{1,2}`, None for None."""
     pause_for_other_owners()
     return None if numbers is None else f"{{{','.join(map(str, numbers))}}}"
 

@@ -140,7 +140,7 @@ class PostgresOwners(administration.AdministeredOwners):
 
     def keep_claims_open(self) -> AbstractContextManager[None]:
         """Keep the connection with which this process claims owners open while the block runs."""
-        return self._pool.claims.kept_open()
+        return self._pool.claims.keep_open()
 
     def lacking_vectors(
         self, identity: str, *, after: int = 0, limit: int = 1_000
@@ -203,7 +203,7 @@ class PostgresOwners(administration.AdministeredOwners):
         return _holder_from(memories, token, token, scopes, expires_at)
 
     def figures(self, *, before: datetime, identity: str) -> engine_ports.OwnerFigures:
-        """Return totals of all owners; memories created before `before` are due for consolidation."""
+        """Return totals of all owners, and of what is due: for sleep by `before`, for a model's `identity`."""
         ((owners, working, archive, episodic, *others),) = self._ask(
             "owner_figures", before, identity
         )

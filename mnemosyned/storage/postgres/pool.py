@@ -68,7 +68,7 @@ class SessionClaims:
         """Blocks that keep the connection open."""
 
     @contextmanager
-    def kept_open(self) -> Iterator[None]:
+    def keep_open(self) -> Iterator[None]:
         """Keep the shared connection open while the block runs, also while there is no claim."""
         with self._changing:
             self._kept += 1
@@ -444,7 +444,7 @@ class Pool:
     def _begin(
         self, connection: Connection, owner: int, first: Iterable[str]
     ) -> PostgresSession:
-        """Send the statements `first`, which begin an owner's transaction, and return the session."""
+        """Begin an owner's transaction by the statements `first`; set owner and role; return the session."""
         session = PostgresSession(connection, owner, has_citus=self._has_citus)
         for statement in first:
             session.execute(statement)

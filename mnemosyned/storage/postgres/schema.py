@@ -123,7 +123,7 @@ def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
 
 
 def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
-    """Return the version of the database's schema. Raises `SchemaTooNew` if `known` is too low."""
+    """Return the schema version of a database. Raises `SchemaTooNew` if it needs more than `known`."""
     try:
         row = connection.execute(_STATE, {"known": known}).fetchone()
     except psycopg.errors.UndefinedColumn as error:
@@ -211,7 +211,7 @@ def prepare_search(dsn: str, *, read_only: bool = False) -> bool:
             roles.lock_schema(session)
             if session.scalar(_HAS_COLUMN):  # another daemon was first
                 return True
-            if not _has_extension(connection):
+            if not _ensure_extension(connection):
                 return False
             for statement in _ADD:
                 session.execute(statement)
@@ -226,8 +226,8 @@ def prepare_search(dsn: str, *, read_only: bool = False) -> bool:
     return True
 
 
-def _has_extension(connection: psycopg.Connection[Row]) -> bool:
-    """Return whether pgvector's `halfvec` type exists, after creating the extension if possible."""
+def _ensure_extension(connection: psycopg.Connection[Row]) -> bool:
+    """Create pgvector's extension if possible; return whether its type `halfvec` exists."""
     is_known, is_available = connection.execute(_AVAILABLE).fetchone() or (False, False)
     if is_known or not is_available:
         return bool(is_known)
@@ -329,7 +329,7 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
         for (table,) in session.execute(_WITHOUT_KEY).fetchall():
             # Else none of its rows can be written while they move to another node.
             session.execute(f'ALTER TABLE "{table}" REPLICA IDENTITY FULL')
-        new = _distribute(session, shards)
+        new = _distribute_tables(session, shards)
         for view, text in session.execute(_VIEWS).fetchall():
             if _HIDDEN in text:
                 plain = text.replace(_HIDDEN, "owner")
@@ -348,7 +348,7 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
     )
 
 
-def _distribute(session: PostgresSession, shards: int) -> list[str]:
+def _distribute_tables(session: PostgresSession, shards: int) -> list[str]:
     """Distribute the tables that are not distributed yet, referenced tables first; return their names."""
     there = set(session.column(_DISTRIBUTED))
     tables = [*roles.OWNER_TABLES, *roles.owned_tables(session)]
@@ -387,7 +387,7 @@ def _disable_text_statistics(session: PostgresSession) -> None:
 
 
 def _mark_searches_leakproof(session: PostgresSession) -> tuple[str, ...]:
-    """Mark index operators as leakproof on all nodes; return the statements left to a superuser."""
+    """Mark index operators as leakproof on all nodes; if not possible, return advice for a superuser."""
     commands = [_LEAKPROOF.format(name) for name in _SEARCHES]
     if session.scalar("SELECT current_setting('is_superuser') = 'on'"):
         for command in commands:

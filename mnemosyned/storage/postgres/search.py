@@ -173,17 +173,17 @@ class PostgresIndex(CommonIndex):
             if table == "memory"
             else listing.episode_filter(query)
         )
-        return self._best((table, "grams"), phrases, narrow, limit)
+        return self._best_rows((table, "grams"), phrases, narrow, limit)
 
     def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
         phrases = [tuple(phrase_hashes(self._session.owner, form)) for form in forms]
-        return self._best(
+        return self._best_rows(
             ("episode", "words"), phrases, listing.episode_filter(query), limit
         )
 
-    def _best(
+    def _best_rows(
         self,
         source: postings.Source,
         phrases: Iterable[postings.Phrase],

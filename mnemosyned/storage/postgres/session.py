@@ -86,7 +86,7 @@ they are few.
 
 
 def memory_values(memory: MemoryRecord | ExportedMemory, owner: int) -> dict[str, Any]:
-    """Return the values of a memory's row by column, with index terms, without the row number."""
+    """Pause for other owners; return a memory's row by column, with index terms, without its row number."""
     pause_for_other_owners()
     return {
         **column_values(memory),
@@ -313,7 +313,7 @@ class PostgresSession(CommonSession):
     def _send(
         self, sql: str, values: Mapping[str, object], *, prepare: bool | None = None
     ) -> Result:
-        """Send a statement with its values, and return the result.
+        """Pause for other owners, then send a statement with its values; return the result.
 
         Characters that PostgreSQL cannot store are replaced in the values. `prepare` tells whether
         the server prepares the statement; None leaves that to the driver.

@@ -184,7 +184,7 @@ def open_store(
     owners. With `embeds`, the server compares vectors if it can. Raises `ConfigInvalid`, `SchemaTooNew` and
     `StorageFailed`.
     """
-    ready = _prepare(
+    ready = _prepare_database(
         dsn,
         migrations,
         "the memory was not opened",
@@ -211,7 +211,7 @@ def open_owned_stores(
     open for longer, whose connections are shared. Raises `SchemaTooNew`, and `StorageFailed` also if the user
     may not separate owners.
     """
-    ready = _prepare(
+    ready = _prepare_database(
         dsn, migrations, "the owners were not read", embeds=embeds, guarded=True
     )
     pool = Pool(dsn, schema=ready.version, beside=beside.pool if beside else None)
@@ -229,7 +229,7 @@ def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
     """
     with explaining_failures("nothing was done"), connect_once(dsn) as connection:
         roles.require_table_owner(PostgresSession(connection, 0))
-    ready = _prepare(dsn, migrations, "the owners were not read")
+    ready = _prepare_database(dsn, migrations, "the owners were not read")
 
     def prepare() -> None:
         with (
@@ -253,7 +253,7 @@ class _Prepared(NamedTuple):
     read_only: bool
 
 
-def _prepare(
+def _prepare_database(
     dsn: str,
     migrations: Path,
     consequence: str,

@@ -39,10 +39,10 @@ def open_writer(
 ) -> SqliteSession:
     """Return a connection for writing, whose commits return when the changes are on disk.
 
-    `check` is called with the connection before anything in the file is changed, and may raise an error to
-    refuse the file.
+    A missing file is created. `check` is called with the connection before anything in the file is changed, and
+    may raise an error to refuse the file.
     """
-    return _open(
+    return _open_connection(
         path,
         "rwc",
         check,
@@ -70,10 +70,10 @@ def open_with_log(
         check()
 
     check()
-    return _open(path, mode, open_both, *pragmas)
+    return _open_connection(path, mode, open_both, *pragmas)
 
 
-def _open(
+def _open_connection(
     path: Path, mode: str, check: Callable[[SqliteSession], object], *pragmas: str
 ) -> SqliteSession:
     """Return a connection in a mode of SQLite's URIs, after a check and with these pragmas set."""
@@ -151,7 +151,7 @@ _PRIMARY = 0xFF
 """The bits of SQLite's extended codes that hold the primary one."""
 
 
-def reason(error: BaseException) -> str:
+def failure_reason(error: BaseException) -> str:
     """Return why an operation failed and what to do, with SQLite's own message at the end."""
     if isinstance(error, sqlite3.Error):
         # Absent where Python itself raised it.
@@ -172,7 +172,7 @@ def translate_error(error: BaseException, consequence: str = NOTHING_KEPT) -> Ex
     """Return an error of SQLite or the disk as a `StorageFailed` with the `consequence`, others as they are."""
     if isinstance(error, Exception) and not isinstance(error, sqlite3.Error | OSError):
         return error
-    why = reason(error)
+    why = failure_reason(error)
     failure = StorageFailed(f"{consequence}: {why}", reason=why)
     failure.__cause__ = error
     return failure
@@ -262,7 +262,7 @@ class Readers:
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSession]:
-        """Lend a session that sees one state of the file while the block runs."""
+        """Lend a session that sees one state of the file while the block runs. Raises `StorageFailed`."""
         if not self._admitting.is_set():  # a third of the time of a wait that is over
             self._admitting.wait(self._wait_s)
         try:
@@ -441,7 +441,7 @@ class Checkpoints:
         return pages < CHECKPOINT_PAGES // 2
 
     def run_due(self) -> None:
-        """Checkpoint a log that was written to, else truncate a long one. Raises `StorageFailed`."""
+        """Checkpoint a log written to since the last call, else truncate a long one. Raises `StorageFailed`."""
         wal = self._database.with_name(self._database.name + "-wal")
         try:
             status = wal.stat()
@@ -682,7 +682,7 @@ class Writer:
                     raise
                 log.warning("closed_elsewhere", reason=error.reason)
             except (OSError, sqlite3.Error) as error:
-                log.warning("checkpoint_failed", reason=reason(error))
+                log.warning("checkpoint_failed", reason=failure_reason(error))
             finally:
                 self._closed = True
                 self._connection.close()

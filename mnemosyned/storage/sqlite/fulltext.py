@@ -71,7 +71,7 @@ def write_grams(
 
 
 def glued_terms(word: str) -> str:
-    """Return a word that touches a script without spaces as terms of the pair index: stems after `GLUED`."""
+    """Return the index terms of a word that touches a script without spaces: its stems, each after `GLUED`."""
     return " ".join(GLUED + stem(token) for token in WORD.findall(fold_case(word)))
 
 
@@ -138,7 +138,7 @@ def failing_indexes(connection: sqlite3.Connection) -> list[str]:
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Return whether an error means a damaged index, not a lock or a lack of disk or memory."""
+    """Return whether an error may be that of a damaged index, unlike a lock or a lack of disk or memory."""
     return error.sqlite_errorcode & 0xFF in {
         sqlite3.SQLITE_CORRUPT,
         sqlite3.SQLITE_ERROR,  # "vtable constructor failed"
@@ -146,7 +146,7 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
 
 
 def heal_indexes(database: Path) -> list[str]:
-    """Rebuild indexes that are unreadable or near a limit, each in a transaction; return the names."""
+    """Rebuild each index that is unreadable or has too many levels, in a transaction; return their names."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("BEGIN")
         names = table_names(connection)
@@ -170,7 +170,7 @@ def rebuild_indexes(database: Path) -> list[str]:
         wrong = [
             index
             for index in INDEXES
-            if not is_intact(connection, index) or _has_extra(connection, index)
+            if not is_intact(connection, index) or _has_extra_entries(connection, index)
         ]
     _rebuild_from_nothing(database, wrong)
     return wrong
@@ -195,7 +195,7 @@ def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
 
 
 def is_intact(connection: sqlite3.Connection, index: str) -> bool:
-    """Return whether a full-text index is whole and agrees with its texts, by FTS5's own check.
+    """Return whether FTS5's check finds a full-text index whole; one of words has to match the texts, too.
 
     The check is an INSERT that writes nothing, so the connection must be able to write.
     """
@@ -207,7 +207,7 @@ def is_intact(connection: sqlite3.Connection, index: str) -> bool:
     return True
 
 
-def _has_extra(connection: sqlite3.Connection, index: str) -> bool:
+def _has_extra_entries(connection: sqlite3.Connection, index: str) -> bool:
     """Return whether a full-text index has entries of rows without a text; True if unreadable."""
     extra = f"SELECT id FROM {index}_docsize EXCEPT {INDEXED_ROWS[index]} LIMIT 1"
     try:

@@ -36,7 +36,11 @@ import msgspec
 
 from mnemosyned.errors import DatabaseInUse, DatabaseReplaced, StorageFailed
 from mnemosyned.logs import logger
-from mnemosyned.storage.sqlite.connections import NOTHING_KEPT, open_writer, reason
+from mnemosyned.storage.sqlite.connections import (
+    NOTHING_KEPT,
+    failure_reason,
+    open_writer,
+)
 from mnemosyned.storage.sqlite.copies import (
     PRIVATE,
     copy_beside,
@@ -108,7 +112,7 @@ class DatabaseFile:
             )
 
     def adopt(self, path: Path, flags: int = 0) -> None:
-        """Open and lock another copy of the database; close the former one. Raises `DatabaseInUse`, OSError."""
+        """Open and lock the database at `path`; close the file open before. Raises `DatabaseInUse`, OSError."""
         flags |= os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         with _owning:
             # Looked at first: to open and close it costs its locks.
@@ -211,7 +215,11 @@ class DatabaseFile:
             _owned.discard(self._identity)
 
     def secure_connection(self, connection: SqliteSession) -> SqliteSession:
-        """Return the connection, or a new one after putting back a deleted file. Raises `DatabaseReplaced`."""
+        """Return `connection` if the path leads to its file and log; else save the memories.
+
+        If a deleted file was put back, close `connection` and return a new one. Raises `DatabaseReplaced`
+        otherwise.
+        """
         presence = self.presence()
         if presence is not self._presence:
             self._presence, self._saved = presence, False
@@ -255,8 +263,8 @@ class DatabaseFile:
     def _rescue(self, presence: Presence, connection: SqliteSession) -> None:
         """Save the memories of a file that lost its path.
 
-        The file is put back or copied, or its log is checkpointed. If that fails, `problem` is set,
-        and it is tried again, at the latest when the store is closed.
+        The file is put back or copied, or its log is checkpointed. Unless the file is put back, `problem` says
+        what happened. A failed rescue is tried again, at the latest when the store is closed.
         """
         path = self.path
         try:
@@ -295,11 +303,12 @@ class DatabaseFile:
             self.problem = f"{path} was deleted, and another file is being put there"
         except (OSError, sqlite3.Error) as error:
             self._tried = time.monotonic()
+            why = failure_reason(error)
             self.problem = (
                 f"{path} was {_HAPPENED[presence]} while it was open, and what it held cannot be "
-                f"saved yet: {reason(error)}. It is tried again until this process ends"
+                f"saved yet: {why}. It is tried again until this process ends"
             )
-            log.error("rescue_failed", presence=presence.value, reason=reason(error))  # noqa: TRY400 tried again
+            log.error("rescue_failed", presence=presence.value, reason=why)  # noqa: TRY400 tried again
 
     def _restore_deleted(self, connection: SqliteSession) -> None:
         """Write the deleted database back to its path, where it appears whole.
@@ -434,7 +443,7 @@ def lock_database(database: Path, *, socket: Path | None = None) -> Iterator[Non
 def database_owner(database: Path) -> DatabaseProcess | None:
     """Return the process that has the database open; None if no process has.
 
-    Its id is 0 if the lock file does not name it.
+    The process id is 0 if the lock file does not name it.
     """
     try:
         with _lock_file(database, os.O_RDONLY) as descriptor:

@@ -330,7 +330,7 @@ UPDATE tier_totals SET (count, characters) = (
 
 
 def repair_database(database: Path, migrations: Path) -> Iterator[str]:
-    """Repair all faults of a database; yield one line of text for each repair."""
+    """Repair those faults of a database that can be repaired; yield one line of text for each repair."""
     with closing(_open_database(database)) as connection:
         yield from _recreate_missing(connection, migrations)
         if any(each.subject == TABLE_INDEXES for each in find_damage(connection)):
@@ -464,7 +464,7 @@ def extract_values_again(database: Path) -> Iterator[str]:
 
 
 def _extract_episode_again(connection: SqliteSession, episode: int) -> tuple[int, bool]:
-    """Extract an episode's exact values again; return how many originals changed, and if a secret is new."""
+    """Extract an episode's exact values again; return how many originals changed, and if any secret is new."""
     originals = connection.execute(
         "SELECT seq, id, content FROM archive WHERE episode_seq = ? AND content != ''",
         (episode,),

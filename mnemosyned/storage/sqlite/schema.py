@@ -67,7 +67,7 @@ def refuse_newer(connection: sqlite3.Connection, latest: int) -> None:
 
 
 def upgrade(connection: sqlite3.Connection, migrations: Path) -> bool:
-    """Apply the migrations that a database lacks; return if anything changed. Raises `SchemaTooNew`."""
+    """Apply the migrations that a database lacks; return whether it changed. Raises `SchemaTooNew`."""
     files = _migration_files(migrations)
     latest = _migration_number(files[-1])
     refuse_newer(connection, latest)

@@ -31,9 +31,9 @@ from mnemosyned.storage.sqlite.connections import (
     Writer,
     checkpoint_log,
     commit_frames_in_log,
+    failure_reason,
     lost_transactions,
     open_writer,
-    reason,
     translate_error,
 )
 from mnemosyned.storage.sqlite.copies import CopyDamaged, back_up
@@ -100,7 +100,7 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
         self._engine.writer.secure()
 
     def check_ready(self) -> None:
-        """Verify that the file is there and writable. Raises `DatabaseReplaced` and `StorageFailed`."""
+        """Put back a deleted file; raise `DatabaseReplaced` or `StorageFailed` if it is not writable."""
         self.ensure_durable()
         if not os.access(self._database, os.W_OK):
             reason = f"{self._database} cannot be written to"
@@ -118,7 +118,7 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
         return self._checkpoints.run()
 
     def run_idle_upkeep(self) -> None:
-        """Checkpoint the write-ahead log if written to since the previous one, else shorten it."""
+        """Checkpoint the write-ahead log if written to since the last checkpoint, else truncate a long one."""
         self._checkpoints.run_due()
 
     def release_memory(self, *, words: bool = False) -> None:
@@ -231,8 +231,8 @@ def open_store(
             store = _prepare_store(file, migrations)
         except (OSError, sqlite3.Error) as error:
             raise StorageFailed(
-                f"{database} cannot be opened as a memory: {reason(error)}",
-                reason=reason(error),
+                f"{database} cannot be opened as a memory: {failure_reason(error)}",
+                reason=failure_reason(error),
             ) from error
         stack.callback(store.close)
         yield store
