@@ -216,7 +216,10 @@ def _find_telling_sentences(
         is_request = (
             verb in _WORDS["requests"] and not _PATTERNS["headed"].search(text)
         ) or not _WORDS["courtesies"].isdisjoint((words[0], words[-1]))
-        if is_request and (is_agent or emphasis_factor(tokens) < RULING):
+        ruling = [
+            word for word in tokens if word.surface.lower() not in _WORDS["objects"]
+        ]
+        if is_request and (is_agent or emphasis_factor(ruling) < RULING):
             continue
         yield text, tokens, is_telling
 

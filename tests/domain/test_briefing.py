@@ -80,6 +80,7 @@ def test_a_statement_has_its_kind(text: str, kind: str) -> None:
     "what is 2+2", "who's on call in the week of the launch", "und was ist 2+2",
     "thx. coffee", "yes do that", "which port does the proxy use?",
     "write a script that prints the ten largest files",
+    "add a rule to the firewall config", "write the retention policy page",
     "set up the deploy of the staging server with the key in Vault",
     "summary of what is missing for the launch please", "test_merge_twice failed in CI again",
     "12 tests passed, the suite is green",
