@@ -204,6 +204,24 @@ def test_a_typed_socket_selects_the_daemon_to_examine(run: Run) -> None:
         assert run("status").returncode == 0
 
 
+def test_the_doctor_names_a_daemon_that_runs_without_its_unit(
+    start: Start, tmp_path: Path
+) -> None:
+    tool = tmp_path / "systemctl"
+    tool.write_text("#!/bin/sh\necho LoadState=loaded\necho ActiveState=inactive\n")
+    tool.chmod(0o755)
+    daemon = start()
+    socket, path = str(daemon.socket), str(tmp_path)
+
+    examined = mnem("doctor", home=daemon.home, MNEMOSYNE_SOCKET=socket, PATH=path)
+
+    _, found, advice = examined.stdout.decode().partition(
+        "inactive, and the daemon runs without it\n"
+    )
+    assert found
+    assert advice.split("\n")[0].strip() == "mnem stop; mnem start"
+
+
 @pytest.mark.thorough
 def test_a_daemon_of_another_settings_file_is_found_by_that_variable(run: Run) -> None:
     with short_room() as room:

@@ -125,7 +125,7 @@ class Installation:
 ANSWER_S = 10.0
 SQLITE_MIN = (3, 37, 0)
 """The first version with STRICT tables."""
-START = "mnem start"
+START, START_ANEW = "mnem start", "mnem stop; mnem start"
 REPAIR = "mnem doctor --repair"
 
 
@@ -229,7 +229,7 @@ def check_daemon(installation: Installation) -> Iterator[Finding]:
         location = str(installation.config.location)
         if status.database != location and "database" not in status.restart_needed:
             text = f"it has {status.database}, and the settings name {location}"
-            yield warning("daemon", text, "mnem stop; mnem start")
+            yield warning("daemon", text, START_ANEW)
     yield from (problem("daemon", text, "mnem restart") for text in status.problems)
     yield from (warning("daemon", text) for text in status.warnings)
     yield ok("daemon", f"process {process.pid} answers on {installation.socket}")
@@ -265,7 +265,7 @@ def check_unit(installation: Installation) -> Iterator[Finding]:
     if unit is None or not unit.loaded:
         if unit is None and file.exists():
             text = f"{file} is installed, but no systemd of this user answers"
-            yield note("unit", text, START)
+            yield note("unit", text, "" if installation.status else START)
         elif file.exists():
             text = f"systemd has not read {file}"
             yield warning("unit", text, "systemctl --user daemon-reload")
@@ -276,7 +276,10 @@ def check_unit(installation: Installation) -> Iterator[Finding]:
         text = f"the unit failed ({unit.result}), and systemd does not try again"
         yield problem("unit", text, "mnem logs")
     elif not unit.is_running:
-        yield warning("unit", f"the unit is {unit.active}", START)
+        text = f"the unit is {unit.active}"
+        if installation.status:
+            text = f"{text}, and the daemon runs without it"
+        yield warning("unit", text, START_ANEW if installation.status else START)
     if not unit.enabled:
         text = "the unit is not enabled: it does not start at the next login"
         yield warning("unit", text, "systemctl --user enable mnemosyned")
