@@ -299,10 +299,10 @@ def _read_environment(environ: Mapping[str, str], values: _Values) -> None:
         values.set(key, value_from_text(key, text, where=where), where)
 
 
-def value_from_text(key: str, text: str, *, where: str) -> Any:  # noqa: ANN401
+def value_from_text(key: str, text: str, *, where: str = "") -> Any:  # noqa: ANN401
     """Convert text from the environment or a command to a setting's value, and check it.
 
-    `key` is the setting's dotted key; `where` names the origin in errors. Raises `ConfigInvalid`.
+    `key` is the setting's dotted key; errors begin with `where`, its origin. Raises `ConfigInvalid`.
     """
     value: Any = text.strip()
     if KEYS.get(key) is bool:
@@ -321,9 +321,10 @@ def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # 
     `key` is the setting's dotted key; `where` names the origin in errors. Unless `strict`, texts
     are converted to numbers and the like. Raises `ConfigInvalid`.
     """
+    place = f"{where}: " if where else ""
     if key not in KEYS:
         raise ConfigInvalid(
-            f"{where}: there is no setting {key}{_suggest_name(key)}", field=key
+            f"{place}there is no setting {key}{_suggest_name(key)}", field=key
         )
     if key in _LISTS and isinstance(value, str):
         value = [part for part in value.split(os.pathsep) if part]
@@ -339,12 +340,10 @@ def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # 
         says = "null" if value is None else repr(value)
         says = says.lower() if isinstance(value, bool) else says
         wanted = problem.partition(", not ")[0]
-        raise ConfigInvalid(
-            f"{where}: {key} {wanted}, not {says}", field=key
-        ) from error
+        raise ConfigInvalid(f"{place}{key} {wanted}, not {says}", field=key) from error
     if converted is not None and (problem := _find_text_problem(key, converted)):
         raise ConfigInvalid(
-            f"{where}: {key}: {problem}; it says {converted!r}", field=key
+            f"{place}{key}: {problem}; it says {converted!r}", field=key
         )
     return converted
 

@@ -206,9 +206,7 @@ def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
         raise InvalidRequest("write `mnem config set KEY VALUE`, or KEY=VALUE for each")
     changes: dict[str, Value] = {
         key: loading.value_from_text(
-            key,
-            loading.make_paths_absolute(key, value, Path.cwd()),
-            where="command line",
+            key, loading.make_paths_absolute(key, value, Path.cwd())
         )
         for key, _, value in pairs
     }
@@ -357,7 +355,7 @@ def request_reload(process: DatabaseProcess) -> bool:
 def _check_key(key: str) -> None:
     """Raise `ConfigInvalid` if no setting has this key; the error suggests the nearest one."""
     if key not in KEYS:
-        loading.value_from_text(key, "", where="command line")  # which suggests a name
+        loading.value_from_text(key, "")  # which suggests a name
 
 
 def setting_text(value: object) -> str:
