@@ -392,8 +392,11 @@ def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
         form, run = TOOLS[name]
         result = run(context, parse_text(form, arguments))
     except MnemosynedError as error:
+        told = neutralize(error.message)
+        if error.field == "created_at":
+            told = told.replace("created_at", "when")  # as the tool's argument is named
         return {
-            "content": [{"type": "text", "text": neutralize(error.message)}],
+            "content": [{"type": "text", "text": told}],
             "isError": True,
         }
     text = result_as_text(result)
