@@ -42,6 +42,7 @@ _KINDS = {
 _SAID = {
     "missing required field": "is missing",
     "unknown field": "is not known",
+    r"matching regex '\\S'": "must not be empty",
 }
 _BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 _LENGTH = re.compile(r"Expected `(\w+)` of length ([<>]=) (\d+)")
@@ -120,7 +121,7 @@ Until = Annotated[
 ]
 Reveal = Annotated[bool, doc("show secrets, which are masked otherwise")]
 QUERY_CHARS_MAX = 4_096
-Question = Annotated[str, Meta(min_length=1, max_length=QUERY_CHARS_MAX)]
+Question = Annotated[str, Meta(min_length=1, max_length=QUERY_CHARS_MAX, pattern=r"\S")]
 NOT_EMPTY = {"minLength": 1, "pattern": r"\S"}
 """For the description of the API: the service refuses an empty text with a code of its own."""
 PageSize = Annotated[int, Meta(ge=1, le=1_000)]
@@ -232,11 +233,11 @@ def to_utc(given: Instant | None, *, field: str) -> datetime | None:
 
 
 def read_span(since: Instant | None, until: Instant | None) -> dict[str, Any]:
-    """Return {name: time in UTC} for `since` and `until`. Raises `InvalidTime`, also if they are swapped."""
+    """Return {name: time in UTC} for `since` and `until`. Raises `InvalidTime`, also if nothing is between."""
     begin, end = to_utc(since, field="since"), to_utc(until, field="until")
-    if begin and end and begin > end:
+    if begin and end and begin >= end:
         raise errors.InvalidTime(
-            f"since ({begin:%Y-%m-%d %H:%M} UTC) is after until ({end:%Y-%m-%d %H:%M} UTC)",
+            f"since ({begin:%Y-%m-%d %H:%M} UTC) is not before until ({end:%Y-%m-%d %H:%M} UTC)",
             field="since",
         )
     return {"since": begin, "until": end}

@@ -98,6 +98,11 @@ def read_given(
         meant = _require_time(read_time, text, now, field=field, ahead=name in AHEAD)
     if name not in ENDS:
         return in_zone(meant.since, now.tzinfo)
+    if name in AHEAD and meant.until <= (since or now):
+        raise InvalidTime(
+            f"{field} is over before the memory begins; try tomorrow, 7d or 2027-03-09",
+            field=field,
+        )
     if since and meant.recurs and meant.until <= since:
         later = in_zone(since, now.tzinfo)
         meant = _require_time(read_time, text, later, field=field, ahead=True)
@@ -180,7 +185,7 @@ def _read_time_values(
     for name in sorted(time_fields(kind), key=ENDS.__contains__):  # `since` first
         value = values.get(name)
         if isinstance(value, GivenTime):
-            since = changes.get("since")
+            since = changes.get("since") or changes.get("created_at")
             changes[name] = read_given(value, field=place + name, now=now, since=since)
     for name, member in getattr(kind, "nested", {}).items():
         requests = values.get(name)

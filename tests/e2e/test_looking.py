@@ -182,8 +182,10 @@ def test_what_was_not_slept_over_is_shown_by_its_memories(filled: Daemon) -> Non
         (["day", "2020-01-01"], 1, "nothing is kept of Wednesday 1 January 2020"),
         (["day", "-s", "x"], 1, "nothing matches in "),
         (["list", "-s", "nowhere"], 1, "nothing matches\n"),
-        (["list", "--since", "yesterday", "--until", "2 weeks ago"], 2, ") is after until ("),
-        (["recall", "tea", "--since", "yesterday", "--until", "2 weeks ago"], 2, " is after until"),
+        (["list", "--since", "yesterday", "--until", "2 weeks ago"], 2, ") is not before until ("),
+        (["recall", "tea", "--since", "today", "--until", "yesterday"], 2, " is not before until"),
+        (["recall", "  "], 2, "query must not be empty"),
+        (["remember", "x", "--valid-until", "yesterday"], 2, "valid-until is over before"),
         (["tail", "-S", "nobody"], 1, "nothing matches"),
         (["sessions", "--prefix", "x"], 0, "no session matches"),
         (["projects"], 0, "no agent was seen in a project yet"),
@@ -191,6 +193,7 @@ def test_what_was_not_slept_over_is_shown_by_its_memories(filled: Daemon) -> Non
         (["list", "-n", "600"], 0, "more follow: add --all, a larger -n, or --after "),
         (["week", "next to never"], 2, "is not a valid time"),
         (["list", "-n", "none"], 2, "--all lists everything"),
+        (["config", "set", "foo", "1"], 2, "mnem: there is no setting foo"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_shown_is_said(

@@ -117,19 +117,21 @@ def test_each_memory_of_a_batch_may_have_its_time_in_words() -> None:
     [
         ({"created_at": "soon"}, 'created_at: "soon" is not a valid time; try yesterday, 7d or 2026-03-09'),
         ({"valid_until": "never\x1b"}, 'valid_until: "never\\x1b" is not a valid time; try tomorrow, 7d or '),
+        ({"valid_until": "yesterday"}, "valid_until is over before the memory begins; try tomorrow"),
         ({"created_at": "03/04/2026"}, 'created_at: "03/04/2026" can be read as 2026-03-04 or 2026-04-03; '),
     ],
 )  # fmt: skip
 def test_a_wrong_time_comes_with_its_field(
     fields: dict[str, str], message: str
 ) -> None:
-    memories = [{"content": "x"}, {"content": "x", **fields}]
+    passed = {"created_at": "2025-05-04", "valid_until": "2025-05-05"}
+    memories = [{"content": "x", **passed}, {"content": "x", **fields}]
 
     with pytest.raises(InvalidTime) as caught:
         parse(RememberMany, json.dumps({"memories": memories}).encode())
 
     assert caught.value.message.startswith(f"memories[1].{message}")
-    assert caught.value.field == f"memories[1].{message.partition(':')[0]}"
+    assert caught.value.field == f"memories[1].{next(iter(fields))}"
 
 
 def test_other_mistakes_next_to_a_time_in_words_are_told_too() -> None:

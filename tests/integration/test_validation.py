@@ -19,6 +19,8 @@ REQUESTS = [
     ("recall", '{"query": "x", "limit": 101}', "limit must be at most 100"),
     ("recall", '{"query": "x", "limit": "ten"}', "limit must be a whole number, not text"),
     ("recall", '{"query": ""}', "query must not be empty"),
+    ("recall", '{"query": " \\t"}', "query must not be empty"),
+    ("forget", '{"query": " "}', "query must not be empty"),
     ("recall", "{}", "query is missing"),
     ("recall", '{"query": ["x"]}', "query must be text, not a list"),
     ("recall", '{"query": "x", "tier": "cold"}', "must be one of working, episodic, archive"),
