@@ -73,7 +73,7 @@ def _store_address(
 
 
 def typed_address(context: click.Context) -> dict[str, str]:
-    """Return the command line's dictionary of typed address options, by option, for callers to fill."""
+    """Return {option: value} of the command line's typed address options, which `_store_address` fills."""
     return cast("dict[str, str]", context.meta.setdefault(_TYPED, {}))
 
 

@@ -53,7 +53,7 @@ class Selection:
 
     @property
     def everywhere(self) -> bool:
-        """Whether the selection is limited neither to a session or sources nor by a count."""
+        """Whether the selection has no limit by session, source or count."""
         return self.session is None and not self.sources and self.oldest is None
 
 

@@ -31,7 +31,7 @@ class MemoryEdit:
     """Whether it is a user who says the new words."""
 
     def drops_learning(self, text: str) -> bool:
-        """Return True if the old words state a learning that the new ones do not, or not as a user's words.
+        """Return True if the old words state a learning, and the new ones do not, or are not a user's.
 
         Return False if somebody changed the text of the learning later.
         """

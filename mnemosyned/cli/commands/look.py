@@ -288,7 +288,7 @@ class PeriodReader:
     ) -> PeriodPart:
         """Return a day with its first `limit` memories, the oldest first.
 
-        Next to a day in `summarized`, the day begins or ends at midnight in UTC, elsewhere at local midnight.
+        The border to a neighboring day in `summarized` is midnight in UTC, to another local midnight.
         """
         zones = (UTC if day_at(day, step) in summarized else None for step in (-1, 1))
         since, until = (

@@ -61,7 +61,7 @@ def styled_content(line: str) -> Content:
 
 
 def make_option(record: Hit | MemoryRecord, text: str) -> Option:
-    """Return the line that shows a memory or hit in a list: time, source and `text`."""
+    """Return the list entry of a memory or hit: its time, source and `text` on one line."""
     line = top_view.record_line(record.created_at, record.source, text)
     return Option(styled_content(line), id=record.id)
 

@@ -576,7 +576,7 @@ def start_again(stopped: StoppedDaemon, config: Config | None = None) -> None:
 
 
 def _start_unit() -> int:
-    """Start the unit, print the process to standard error, and return its id.
+    """Start the daemon's systemd unit, print the process to standard error, and return its id.
 
     Raises `DaemonUnreachable` if the unit does not run then.
     """

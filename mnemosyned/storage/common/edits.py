@@ -79,7 +79,7 @@ class EditTransaction:
         )
 
     def _edit_originals(self, episode: int, targets: Mapping[int, MemoryEdit]) -> None:
-        """Edit originals of an episode; rename it if all originals get one session and source, at old times."""
+        """Edit originals of an episode; rename it if all its originals get the same names and keep times."""
         edits = list(targets.values())
         renamed = (
             len({(edit.after.session, edit.after.source) for edit in edits}) == 1
@@ -270,7 +270,7 @@ class ChangeStore(StorePart):
         pinned: bool,
         action: Action | None = None,
     ) -> int:
-        """Pin or unpin the working memories with these ids; return their number. A cycle may take unpinned."""
+        """Pin or unpin working memories by id; return their number. A cycle may take unpinned ones at once."""
         table = session.memory_tables[0]
         # Rows beside those of an id are looked up by their key: `OFFSET 0` is not taken apart by
         # a planner that believes an owner to be small.

@@ -82,7 +82,7 @@ def _quote_endings(
 def read_memories_after(
     session: CommonSession, position: int, *, limit: int, condition: str = ""
 ) -> dict[int, MemoryRecord]:
-    """Return {row number: memory} of the first `limit` memories above `position`; `condition` is SQL on `m`."""
+    """Return {row number: memory} of the first `limit` memories above `position` with a `condition` on `m`."""
     memories = session.memories_at(
         session.column(
             # Each part by its index, and no further than the limit.
@@ -222,7 +222,7 @@ class EndingStore(StorePart):
 
     @writes
     def undo(self, session: CommonSession, id: str, *, undone: bool = True) -> int:
-        """Mark the endings of this older memory's statements as undone or not; return how many changed.
+        """Mark as undone, or not, the endings by which this memory's statements ended; return how many changed.
 
         The memory's episode, unless it has pruned originals, is emptied, to be rewritten.
         """
@@ -238,7 +238,7 @@ class EndingStore(StorePart):
 def _find_new_endings(
     session: CommonSession, endings: Sequence[EndingRecord], texts: Mapping[str, str]
 ) -> list[EndingRecord]:
-    """Return the unknown endings of stored, unedited memories, except between two with an undone ending."""
+    """Return the endings to insert: not stored yet, of stored, unedited memories without an undone ending."""
     known = ENDINGS.find(session, _BY_NEWER, ids=list({each.newer for each in endings}))
     undone = {(each.older, each.newer) for each in known if each.undone}
     now = session.memories(list(texts)) if texts else {}

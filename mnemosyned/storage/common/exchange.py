@@ -330,7 +330,7 @@ class RestoreTransaction(ABC):
 
 
 def _outcome_for_stored_id(content: str | None) -> Outcome:
-    """Return the outcome of a summary whose id is stored: False, or for a memory's (`content`), a conflict."""
+    """Return a summary's outcome if its id is stored: a conflict for a memory's `content`, False for None."""
     return False if content is None else OTHER_WORDS
 
 

@@ -450,7 +450,7 @@ class DeletionStore(StorePart):
         *,
         before: datetime | None = None,
     ) -> list[str]:
-        """Return keys of forgotten records with these memory or action ids, or final by `before`."""
+        """Return keys of forgotten records: with these memory or action ids, or with grace over by `before`."""
         return session.column(
             "SELECT id FROM forgotten WHERE owner = %(owner)s "
             "AND (id = ANY(%(ids)s::text[]) OR call = ANY(%(ids)s::text[]) "
@@ -555,7 +555,7 @@ class DeletionStore(StorePart):
 
 
 def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
-    """Save the next successor of memories whose successor (`seqs`) is deleted; without it they apply again."""
+    """Save the next successor of memories whose successor is in `seqs`; memories without one apply again."""
     rows = session.select("memory_state", "DISTINCT superseded_by", superseded_by=seqs)
     # One by one, as several of one chain may go.
     for (seq,) in rows.fetchall():

@@ -75,8 +75,8 @@ def forget_injected_words(
 ) -> None:
     """Delete the injected lines that quote memories or learnings, and the edits of these briefing lines.
 
-    With `sessions`, those of memories, the prompts of these sessions are erased, too, and prompts that were
-    given one of the memories, as they may contain its words.
+    If the `sessions` of memories are given, erase the prompts of these sessions, and prompts that were given
+    one of the memories, as they may contain its words.
     """
     if sessions:
         session.execute(
@@ -145,7 +145,7 @@ class InjectionStore(StorePart):
 
     @writes
     def rate(self, session: CommonSession, id: str, outcome: InjectionOutcome) -> None:
-        """Save the outcome of an injection. Raises `NotFound` for an id of no injection that can be rated."""
+        """Save the outcome of an injection. Raises `NotFound` if no injection with this id can be rated."""
         changed = session.update(
             "injection",
             {"outcome": str(outcome)},

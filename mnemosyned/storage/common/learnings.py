@@ -137,9 +137,9 @@ class LearningStore(StorePart):
     ) -> int:
         """Store learnings that were read from stored memories; return how many of them are in force.
 
-        A learning is left out if its memory has it already, or was changed or superseded since it was read,
-        or lacks a learning for one of its clauses. In the same transaction, all memories up to the row number
-        `learned_up_to` are marked as learned from. No request waits for the disk.
+        A learning is left out if its memory has it already, or was changed or superseded since it was read, or
+        has no learning for one of its clauses. In the same transaction, all memories up to the row number
+        `learned_up_to` are marked as learned from. The call does not wait for the disk.
         """
 
         def add_new(session: CommonSession) -> int:

@@ -78,7 +78,7 @@ FEW_MAX = 5_000
 
 
 def join_conditions(conditions: Iterable[Condition], joins: str = "") -> Filter:
-    """Return one filter of all conditions, with their values."""
+    """Return one filter of all conditions, with their values and the `joins` of tables that they need."""
     text, values = "", dict[str, object]()
     for condition in conditions:
         text += f" AND {condition.text}"
@@ -102,7 +102,7 @@ def column_conditions(
 
 
 def covering_conditions(chosen: MemoryFilter, column: str = "e.{}") -> list[Condition]:
-    """Return the conditions for summaries `e` with originals that a filter may select."""
+    """Return the conditions for summaries `e` that may cover memories which a filter selects."""
     return [
         *column_conditions(chosen.summary_columns, column),
         *time_conditions(chosen, first="e.covers_from", last="e.covers_until"),
@@ -660,7 +660,7 @@ def _keys_where(
 def _count_originals(
     session: CommonSession, bounds: Sequence[datetime]
 ) -> tuple[Counter[int], list[int]]:
-    """Return {period number: originals} of the summaries within a period, and the episodes that span several.
+    """Return {period number: number of originals} of summaries within a period, and episodes that span several.
 
     Period 1 begins with the first bound. A roll-up within one period counts for everything below, unless it
     is to be rewritten. Episodes are row numbers.

@@ -206,7 +206,7 @@ def exported_episode_from(
     originals: int = 0,
     summary_of: tuple[str, ...] = (),
 ) -> ExportedEpisode:
-    """Return an exported summary from a row of `EXPORTED_EPISODE`; `originals` is their number."""
+    """Return an exported summary from a row of `EXPORTED_EPISODE`, with the number of its originals."""
     return ExportedEpisode(
         **record_fields(f"{_EXPORTED}, emptied", row),
         originals=originals,

@@ -100,7 +100,7 @@ class CommonIndex(finding.SearchIndex):
     def _first_of_each_source(
         self, query: Query, walk: TimeWalk, *, limit: int
     ) -> list[finding.TimedMemory]:
-        """Return the first `limit` memories in a walk, of each source and tier, that pass the filters."""
+        """Return the first `limit` memories in a `walk`, of each source and tier, that pass the filters."""
         narrow = listing.join_conditions(
             [
                 *listing.column_conditions(query.columns),

@@ -108,7 +108,7 @@ def optional_instant(value: datetime | str | None) -> datetime | None:
 
 
 def episode_changes(values: dict[str, Any], *, is_rollup: bool) -> dict[str, Any]:
-    """Return {column: value} to update in a rewritten summary; of a roll-up, some stay, and it is not stale."""
+    """Return the `values` to update in a rewritten summary: all, or without those that a roll-up keeps."""
     if not is_rollup:
         return values
     changes = {key: values[key] for key in values if key not in _KEPT_BY_ROLLUPS}
@@ -378,7 +378,7 @@ class CommonSession(Protocol):
         """
 
     def leave_secrets(self, seq: int, episode: int) -> None:
-        """Mark the secrets of an original that leaves its episode in the episode's other originals, too."""
+        """Mark the secrets of a leaving original as secret in the other originals of its episode."""
 
     def restate_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
         """Extract an edited original's exact values again; its secrets stay marked in the other originals."""

@@ -60,7 +60,7 @@ class SleepStore(StorePart):
     def pending(
         self, session: CommonSession, selection: consolidation.Selection, *, limit: int
     ) -> list[consolidation.Pending]:
-        """Return up to `limit` working memories of a selection, oldest first, neither pinned nor held back.
+        """Return up to `limit` working memories of a selection, oldest first, not pinned nor held by an undo.
 
         A memory dated after `selection.now` is included if that was noticed before `selection.before`.
         """
@@ -120,7 +120,7 @@ class SleepStore(StorePart):
 
     @reads
     def ids_excluded_from_summaries(self, session: CommonSession) -> set[str]:
-        """Return the ids of working memories that no summary may mention: superseded, or to expire."""
+        """Return the ids of working memories that no summary may mention: superseded, or with an expiry."""
         return set(
             session.column(
                 "SELECT m.id FROM memory_state AS s "
@@ -261,7 +261,7 @@ class SleepStore(StorePart):
 def _check_originals_unchanged(
     session: CommonSession, promotions: Sequence[Promotion]
 ) -> None:
-    """Raise `BatchChanged` if an original was edited since it was read, or a mentioned one superseded."""
+    """Raise `BatchChanged` if an original was edited since, or superseded although a summary mentions it."""
 
     def find_any(
         ids: Collection[str], table: str, condition: str, **values: object

@@ -38,7 +38,7 @@ def episode_at(
     *,
     details: bool = False,
 ) -> Episode | None:
-    """Return a summary of any level by `id` or row number `seq`; None if unknown. `details`: exact values."""
+    """Return a summary by `id` or row number `seq`, with exact values for `details`; None if it is unknown."""
     row = session.select(
         "episode", f"seq, {EPISODE_COLUMNS}", **{key: value}
     ).fetchone()

@@ -80,7 +80,7 @@ def _latest_positions(
     *,
     without: Sequence[str] = (),
 ) -> list[int]:
-    """Return row numbers of up to `limit` of each tier's newest memories in sessions, without some roles."""
+    """Return row numbers of each tier's newest `limit` memories in sessions, except roles `without`."""
     return [
         seq
         for statement in (_LATEST_WORKING, _LATEST_ARCHIVED)
@@ -104,7 +104,7 @@ class AgentStore(StorePart):
 
     @writes_lazily
     def keep_session(self, session: CommonSession, agent: capture.AgentSession) -> None:
-        """Insert a session, or update project, directory, transcript and time last seen; drop the oldest."""
+        """Insert a session or update project, directory, transcript, time seen; drop the oldest sessions."""
         kept = replace(agent, shown=agent.shown[-capture.SHOWN_MAX :])
         SESSIONS.add(session, kept, _KEEP_SESSION)
         most = capture.SESSIONS_MAX
@@ -382,7 +382,7 @@ class WatchStore(StorePart):
 
     @reads
     def totals(self, session: CommonSession, folder: str) -> capture.FolderTotals:
-        """Return the number of files of known formats in a folder, of their memories, and their last read."""
+        """Return a folder's number of files of known formats, number of their memories, and last reading."""
         row = session.execute(
             "SELECT count(*), coalesce(sum(stored), 0)::bigint, max(read_at) "
             f"FROM watched_file WHERE {_BELOW} AND format != ''",

@@ -428,7 +428,7 @@ class AdministeredOwners:
         ]
 
     def number(self, name: str, *, is_group: bool | None = None) -> int:
-        """Return an owner's number; `is_group` accepts only groups, or only others. Raises `NotFound`."""
+        """Return an owner's number; with `is_group`, accept groups alone (True) or none. Raises `NotFound`."""
         return self._find(name, is_group=is_group)[0]
 
     def _find(self, name: str, *, is_group: bool | None = None) -> tuple[int, bool]:

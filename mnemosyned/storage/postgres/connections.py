@@ -418,7 +418,7 @@ class Connections:
         *,
         replan: bool = False,
     ) -> R:
-        """Return the result of `begin`, with new plans if `replan`; on errors, give back the connection."""
+        """Return the result of `begin`; `replan` discards plans first. On errors, give back the connection."""
         try:
             if replan:
                 connection.execute("DISCARD PLANS")

@@ -248,9 +248,9 @@ class PostgresSleep(SleepStore):
     ) -> list[Exception | None]:
         """Store the episodes of each group, and archive their originals.
 
-        Return None or the error for each group, in order. After an error each group has a
-        transaction of its own; if the server cannot be reached, the groups that are left get the
-        same error without an attempt.
+        Return None or the error for each group, in order. All groups are tried in one transaction and, after an
+        error, each in its own; if the server cannot be reached, the groups that are left get the same error
+        without an attempt.
         """
         outcomes: list[Exception | None] = []
         if len(groups) > 1:

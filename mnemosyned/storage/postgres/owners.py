@@ -203,7 +203,7 @@ class PostgresOwners(administration.AdministeredOwners):
         return _holder_from(memories, token, token, scopes, expires_at)
 
     def figures(self, *, before: datetime, identity: str) -> engine_ports.OwnerFigures:
-        """Return totals of all owners, and of what is due: for sleep by `before`, for a model's `identity`."""
+        """Return totals of all owners, with work due: for sleep by `before`, for a model by its `identity`."""
         ((owners, working, archive, episodic, *others),) = self._ask(
             "owner_figures", before, identity
         )

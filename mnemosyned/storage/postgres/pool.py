@@ -196,7 +196,7 @@ class OwnerGrowth:
 
 
 def refresh_statistics(session: PostgresSession) -> bool:
-    """Analyze the tables if the planner expects too few rows, outside a transaction; return whether it did."""
+    """Outside a transaction, analyze the tables if the planner expects too few rows; return whether it did."""
     counts = session.execute(_COUNTS).fetchone() if session.scalar(_OWN) else None
     if counts is None:
         return False

@@ -305,10 +305,9 @@ class IndexSearch:
         self._is_kept = source[0] == "episode" and not narrow.text
 
     def best(self, phrases: Sequence[Phrase], *, limit: int) -> list[tuple[int, float]]:
-        """Return the best `limit` rows with any of the phrases, and their BM25 scores, best first.
+        """Return (row number, BM25 score) of the best `limit` rows with any of the phrases, best first.
 
-        Each is a row number and a score. If scores are equal, the newest row comes first in the
-        index of grams, the oldest in the index of words.
+        If scores are equal, the newest row comes first in the index of grams, the oldest in the index of words.
         """
         found = self._find_postings(list(dict.fromkeys(phrases)))
         if not any(postings.seqs for postings in found.values()):

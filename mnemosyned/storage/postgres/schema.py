@@ -428,7 +428,7 @@ def _reindex_next_rows(
 ) -> int:
     """Rewrite the index entries of a table's rows after an owner and row number; return how many.
 
-    The number may be 0 before the end of the table. At the end, its row in `reindexing` is deleted.
+    The count may be 0 before the end of the table. At the end, the table's row in `reindexing` is deleted.
     """
     second = _SECOND_TEXT[table]
     rows = connection.execute(

@@ -119,8 +119,8 @@ def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> Cop
 def verify_copy(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
     """Read all of a copy; return its counts and faults. Raises `CopyDamaged` for a fault new in the copy.
 
-    Faults of `source`, too, of indexes and of texts are only reported, as a database with a fault needs a
-    backup most.
+    Faults that `source` has, too, and those of indexes and texts are only reported, as a database with a fault
+    needs a backup most.
     """
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         faults_of_copy = [*find_faults(connection), *structure_faults(connection)]
@@ -189,7 +189,7 @@ log = logger()
 
 
 def check_backup(file: Path, migrations: Path) -> None:
-    """Raise `InvalidRequest` if a file is no whole backup, or `SchemaTooNew` if its version is later."""
+    """Raise `InvalidRequest` if a file is not an intact backup, `SchemaTooNew` if it is of a later version."""
     try:
         _check_header(file)
         with closing(open_to_read(file, foreign=True)) as connection:

@@ -195,7 +195,7 @@ def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
 
 
 def is_intact(connection: sqlite3.Connection, index: str) -> bool:
-    """Return whether FTS5's check finds a full-text index whole; one of words has to match the texts, too.
+    """Return whether FTS5 finds a full-text index whole; an index of words must match the texts, too.
 
     The check is an INSERT that writes nothing, so the connection must be able to write.
     """
@@ -278,7 +278,7 @@ def any_of(terms: Iterable[str]) -> str:
 
 
 def all_of(having: Having) -> str:
-    """Return an FTS5 expression for rows with any word, in any form, of each part of `having`."""
+    """Return an FTS5 expression for rows that have, of each part of `having`, any word in any form."""
     if len(having) == 1:
         return any_of(chain.from_iterable(having[0]))
     return " AND ".join(f"({any_of(chain.from_iterable(words))})" for words in having)

@@ -112,7 +112,7 @@ class DatabaseFile:
             )
 
     def adopt(self, path: Path, flags: int = 0) -> None:
-        """Open and lock the database at `path`; close the file open before. Raises `DatabaseInUse`, OSError."""
+        """Open and lock the database at `path`; close the one open before. Raises `DatabaseInUse`, OSError."""
         flags |= os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         with _owning:
             # Looked at first: to open and close it costs its locks.
@@ -350,7 +350,7 @@ def _identity(path: str | Path) -> Identity | None:
 
 
 def finish_rescue(path: Path) -> None:
-    """Rename a rescued copy to the database if its maker was killed before the renaming."""
+    """Rename a rescued copy to the database if the process that made it was killed before."""
     copy = _rescue_path(path)
     if not copy.exists():
         return

@@ -154,7 +154,7 @@ def find_faults(connection: sqlite3.Connection) -> list[StorageFault]:
 def schema_faults(
     connection: sqlite3.Connection, migrations: Path
 ) -> list[StorageFault]:
-    """Return a fault for each part that a database of the latest schema version lacks."""
+    """Return a fault for each missing part of the schema; none for a database of another version."""
     if schema.schema_version(connection) != schema.latest_version(migrations):
         return []
     with closing(schema.blank_database(migrations)) as blank:
@@ -237,7 +237,7 @@ def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
 
 
 def _changed_texts(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield the ids of originals whose text has another hash, and of texts that are not UTF-8."""
+    """Yield the ids of texts that do not match their stored hash, or are not UTF-8."""
     # As bytes, because a text that is not UTF-8 could not be read otherwise.
     for id, content, stored in connection.execute(
         " UNION ALL ".join(
