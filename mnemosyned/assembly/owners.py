@@ -430,6 +430,18 @@ def serve_owners(memory: build.OpenMemory) -> Iterator[OwnerMemories]:
         if vectors:
             stack.enter_context(vectors)
         memories = OwnerMemories(stores, memory.shared, vectors=vectors)
+
+        def find_warnings() -> list[str]:
+            """Return a warning for each owner in the settings that is not in the database."""
+            limited = memory.shared.settings.config.owners.limits_by_owner or {}
+            return [
+                f"owners.limits_by_owner sets limits for {name!r}, and there is no such owner"
+                for name in stores.owners.find_unknown(limited)
+            ]
+
+        memory.service.find_warnings = find_warnings
+        for warning in find_warnings():
+            log.warning("owner_unknown", reason=warning)
         if not stores.read_only:
             memories.rounds.start()
         try:

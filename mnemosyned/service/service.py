@@ -159,6 +159,8 @@ class MemoryService:
         self.rate_prompt = self.rater.rate_prompt if self.rater else None
         self.watcher: WatcherHost | None = None
         """Follows folders; only in a daemon that serves a socket."""
+        self.find_warnings: Callable[[], Sequence[str]] = tuple
+        """Returns further warnings for the status, such as those on owners."""
         self._clock = self.sleeper.cycle.clock
         self._stopping = False
         self._window = WindowService(
@@ -599,7 +601,10 @@ class MemoryService:
             backup=self.keeper.status(),
             restart_needed=list(self.settings.restart_needed),
             problems=maintenance.problems(),
-            warnings=[*maintenance.warnings(), *self.keeper.warnings(), *replaced],
+            warnings=[
+                *(*maintenance.warnings(), *self.keeper.warnings()),
+                *(*replaced, *self.find_warnings()),
+            ],
             limits=[*self.limits.list_uses(self.events.owner)] if self.limits else [],
         )
 

@@ -304,6 +304,25 @@ def test_what_exceeds_a_limit_is_refused_for_this_owner_alone(limited: Service) 
     assert limited.ask("/v1/recall", free, {"query": "a"})[0] == 200
 
 
+def test_limits_of_an_unknown_owner_are_a_warning_to_the_operator(
+    limited: Service,
+) -> None:
+    def warned() -> list[str]:
+        status = json.loads(limited.daemon.mnem("status", "--json").stdout)
+        return [text for text in status["warnings"] if "limits_by_owner" in text]
+
+    logged = [entry["reason"] for entry in limited.daemon.events("owner_unknown")]
+    assert logged == warned() != []
+    assert [name for name in BUSY if f"'{name}'" in "".join(logged)] == [*BUSY]
+
+    token = limited.token("full")
+
+    assert len(warned()) == len(BUSY) - 1
+    assert b"no such owner" in limited.daemon.mnem("doctor").stdout
+    own = limited.ask("/v1/status", token, {})[2]["warnings"]
+    assert "no such owner" not in str(own)
+
+
 def test_a_client_that_waits_loses_nothing(limited: Service) -> None:
     token = limited.token("limited")
     limited.ask("/v1/remember_many", token, {"memories": [{"content": "a"}] * 65})
