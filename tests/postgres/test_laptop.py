@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -315,6 +316,19 @@ def test_the_spool_keeps_the_folders_group(server: Server, laptop: Laptop) -> No
         assert server.texts() == ["The well is deep.", "Hello there."]
         crew = server.texts(owner="crew")
     assert sorted(crew) == sorted([DECIDED, "Hello, crew.", "Ines reviews the ledger."])
+
+    laptop.hook(prompt("The bike is blue.", session="s6") | ours)
+    with server.up(), open_owners(server.dsn) as owners:
+        owners.change("crew", new_name="team")
+        assert laptop.mnem("use", "team", str(shop)).returncode == 0
+        # A fork would look into the home of its template.
+        examined = mnem("doctor", home=laptop.home, anew=True).stdout.decode()
+        _, _, advice = examined.partition("no folder uses crew\n")
+        subprocess.run(advice.splitlines()[0].split(), check=True)
+        laptop.hook(prompt("Hello, team.", session="s7") | ours)
+
+        eventually(lambda: not laptop.waiting_for_server(), "the call is handed in")
+        assert "The bike is blue." in server.texts(owner="team")
 
 
 def test_a_setup_explains_a_bad_connection(server: Server, laptop: Laptop) -> None:

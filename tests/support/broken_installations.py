@@ -170,12 +170,24 @@ def calls_for_another_owner(home: Home) -> None:
     waiting_calls(home, "spool@server:7464@2")
 
 
-def calls_for_a_former_owner(home: Home) -> None:
-    calls_for_another_owner(home)
+def calls_for_a_group(home: Home) -> None:
+    calls_for_a_former_owner(home, "spool@server:7464@3@team")
+
+
+def calls_for_a_renamed_group(home: Home) -> None:
+    calls_for_a_former_owner(home, "spool@server:7464@3@crew")
+
+
+def calls_for_a_former_owner(home: Home, place: str = "spool@server:7464@2") -> None:
+    waiting_calls(home, place)
     token = home.state / "token"
     token.write_text("mnt_3_" + "t" * 43)
     token.chmod(0o600)
-    login = {"url": "https://server:7464", "token_file": str(token), "folders": {}}
+    login = {
+        "url": "https://server:7464",
+        "token_file": str(token),
+        "folders": {"/w/shop": "team"},
+    }
     home.config.with_name("connection.json").write_text(json.dumps(login))
 
 

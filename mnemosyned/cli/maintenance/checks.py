@@ -644,26 +644,37 @@ def check_spool(_: Installation) -> Iterator[Finding]:
         text = f"{count_of(len(calls), 'call')} of agents' hooks wait in {folder}"
         is_local = folder.name == "spool"
         whose = "" if is_local else f" for {folder.name.removeprefix('spool@')}"
-        if former := _former_owner(folder.name):
-            text = f"{text}, and no hook hands them in: the login is of another owner than {former}"
-            yield warning("hooks", text, f"rm -r {shlex.quote(str(folder))}")
+        reason, command = _find_abandonment(folder)
+        if reason:
+            text = f"{text}, and no hook hands them in: {reason}"
+            yield warning("hooks", text, command)
         elif age_s < SPOOL_OLD_S:
             yield note("hooks", f"{text}; the next hook{whose} hands them in")
         else:
             days = f"{text}, the oldest for {age_s / 86_400:,.1f} days"
             text = days if is_local else f"{days}; only a hook{whose} hands them in"
-            yield warning("hooks", text, "mnem start" if is_local else "mnem login URL")
+            yield warning("hooks", text, START if is_local else command)
 
 
-def _former_owner(name: str) -> str:
-    """Return the owner's number in a spool's name if it is not the login's, on the same server; else ""."""
-    _, server, number, *_ = (*name.split("@"), "", "")
+def _find_abandonment(folder: Path) -> tuple[str, str]:
+    """Return why no hook hands in a spool's calls, empty if one may, and a command for them."""
+    _, server, number, group = (*folder.name.split("@", 3), "", "", "")[:4]
+    place = shlex.quote(str(folder))
     with suppress(ValueError):  # whatever uses a damaged login says so
         if number.isdigit() and (saved := saved_connection()):
             remote = remote_of(saved)
-            is_there = server == f"{remote.host}:{remote.port}"
-            return number if is_there and number != remote.owner_number else ""
-    return ""
+            if server != f"{remote.host}:{remote.port}":
+                return "", "mnem login URL"
+            if number != remote.owner_number:
+                text = f"the login is of another owner than {number}"
+                return text, f"rm -r {place}"
+            used = {*saved.folders.values()} - {SERVER, LOCAL}
+            if group and group not in used:
+                name = used.pop() if len(used) == 1 else "GROUP"
+                new = folder.with_name(f"{folder.name.removesuffix(group)}{name}")
+                calls = f"-n {place}/*" if new.exists() else place
+                return f"no folder uses {group}", f"mv {calls} {shlex.quote(str(new))}"
+    return "", "mnem use GROUP" if group else "mnem login URL"
 
 
 def _permission_finding(path: Path, mask: int) -> Finding | None:
