@@ -76,7 +76,10 @@ def test_learnings_are_stored_once_with_their_memory(store: MemoryStore) -> None
         ("Never use emojis.", LearningKind.INSTRUCTION, "1"),
     ]
     assert found[0].created_at == NOON - timedelta(hours=1)
-    assert texts(store, kind=LearningKind.NAME) == ["Call me Bob."]
+    names, _ = store.learnings.read_page(
+        LearningFilter(kind=LearningKind.NAME), limit=9
+    )
+    assert [one.text for one in names] == ["Call me Bob."]
 
 
 def test_a_memory_that_is_refused_teaches_nothing(store: MemoryStore) -> None:

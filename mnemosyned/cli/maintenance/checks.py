@@ -489,7 +489,7 @@ def _file_findings(path: Path) -> Iterator[Finding]:
 
 
 def _fault_finding(fault: repair.StorageFault, installation: Installation) -> Finding:
-    """Return the finding on a fault of the database, with a repair or a restore."""
+    """Return the finding on a fault of the database, with the command for a repair or a restore."""
     if fault.kind in MENDABLE:
         return problem(
             CHECK, fault.text, REPAIR, Remedy.DATABASE, installation.database

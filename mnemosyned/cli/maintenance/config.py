@@ -74,7 +74,7 @@ def config_file_path() -> Path:
 
 
 def present_sources() -> SettingSources:
-    """Return the sources of the running daemon's settings, or those of this shell."""
+    """Return the sources of the settings of the running daemon or, if none runs, of this shell."""
     present = SettingSources(
         file=loading.config_file(), environment=os.environ, options={}
     )

@@ -68,10 +68,7 @@ class RestoredDatabase:
 
 
 def check_restorable(backup: Path, database: Path) -> None:
-    """Raise an error if a backup cannot take the place of the database.
-
-    Raises `InvalidRequest` for the database itself or a damaged file, `SchemaTooNew` for a newer one.
-    """
+    """Raise `InvalidRequest` for a damaged backup or the database itself, `SchemaTooNew` for a newer one."""
     if backup.exists() and database.exists() and backup.samefile(database):
         raise InvalidRequest(f"{backup} is the database itself", field="file")
     copies.check_backup(backup, shipped("migrations"))

@@ -137,7 +137,7 @@ def id_of(record: object) -> str:
 
 
 def _cell_text(record: object, column: str | Callable[[Any], str | None]) -> str | None:
-    """Return one column of a record, a field or a function's result, as text; None for no cell."""
+    """Return the text of a record's cell, by a field's name or a function in `column`; None for no cell."""
     if callable(column):
         return column(record)
     value = getattr(record, column, None)

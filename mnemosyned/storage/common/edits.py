@@ -79,7 +79,7 @@ class EditTransaction:
         )
 
     def _edit_originals(self, episode: int, targets: Mapping[int, MemoryEdit]) -> None:
-        """Edit originals of an episode; rename it if all its originals get the same names and keep times."""
+        """Edit an episode's originals; rename it if all get one session and source, and keep their times."""
         edits = list(targets.values())
         renamed = (
             len({(edit.after.session, edit.after.source) for edit in edits}) == 1

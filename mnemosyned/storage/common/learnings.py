@@ -9,7 +9,7 @@ from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.listing import LearningFilter, Place, RecordKind
-from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
+from mnemosyned.memory.values import Learning, MemoryRecord
 from mnemosyned.storage.common import injections
 from mnemosyned.storage.common.endings import read_ended, read_memories_after
 from mnemosyned.storage.common.listing import source_condition
@@ -172,12 +172,11 @@ class LearningStore(StorePart):
         self,
         *,
         sources: Sequence[str | None] = (),
-        kind: LearningKind | None = None,
         superseded: bool = False,
         limit: int,
     ) -> list[Learning]:
-        """Return up to `limit` learnings by source and kind, newest first; `superseded` adds inactive ones."""
-        chosen = LearningFilter(sources=sources, kind=kind, superseded=superseded)
+        """Return the newest `limit` learnings of these sources, or of all; `superseded` adds inactive ones."""
+        chosen = LearningFilter(sources=sources, superseded=superseded)
         return self.read_page(chosen, limit=limit)[0]
 
     @reads

@@ -384,10 +384,10 @@ class Pool:
     ) -> Iterator[PostgresSession]:
         """Lend a session with the owner's row locked, and commit after the block.
 
-        The changes are on disk after the block; without `durable`, a crash of the server may undo
-        all of them. With `at_once`, the caller locks the owner's row before it reads or writes: a
-        statement whose rows are not read shares a round trip with the next ones, and its errors are
-        raised at the end of the block. Raises `NotFound` for an owner that was removed.
+        The changes are on disk after the block; without `durable`, a crash of the server may undo all of them.
+        With `at_once`, the caller has to lock the owner's row first: statements are sent together, and errors
+        of those whose rows are not read are raised at the end of the block. Raises `NotFound` for an owner that
+        was removed.
         """
         first = ("BEGIN", *(() if durable else ("SET LOCAL synchronous_commit = off",)))
 
