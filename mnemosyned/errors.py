@@ -55,6 +55,8 @@ class MnemosynedError(Exception):
         """Set the message, which says what to do next, and the name of the field at fault."""
         super().__init__(message)
         self.message = message
+        self.explained = message
+        """For those who run the server: also what a database server says, such as its address."""
         self.field = field
 
 

@@ -233,7 +233,7 @@ def _print_usage_error(error: click.ClickException) -> None:
 def _print_error(error: MnemosynedError) -> None:
     """Print an error in words, naming the option that was typed, or as JSON if asked for."""
     if not options.asks_for_json(sys.argv):
-        message, field = error.message, error.field or ""
+        message, field = error.explained, error.field or ""
         option = f"--{field.replace('_', '-')}"
         is_typed = any(word.partition("=")[0] == option for word in sys.argv)
         if is_typed and message.startswith(field):

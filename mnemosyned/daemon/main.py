@@ -193,7 +193,7 @@ def main(
             config, file=file, overrides=overrides, log_file=kept_log, group=group
         ).run()
     except errors.MnemosynedError as error:
-        say(f"mnemosyned: {error.message}", err=True)
+        say(f"mnemosyned: {error.explained}", err=True)
         code = EXIT_CONFIG if isinstance(error, errors.ConfigInvalid) else EXIT_FAILED
         raise SystemExit(code) from error
 

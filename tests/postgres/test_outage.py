@@ -116,20 +116,21 @@ def test_calls_say_that_the_server_is_down(start: Start, server: Server) -> None
     assert daemon.stop() == 0
 
 
-def test_who_is_not_known_is_not_told_where_the_database_is(
-    tmp_path: Path, server: Server
-) -> None:
+def test_no_owner_is_told_where_the_database_is(tmp_path: Path, server: Server) -> None:
     database = server.new_database()
     with (
         open_owners(database) as owners,
         serve_owners(tmp_path, database, owners) as service,
     ):
-        unknown = f"{service.token('ada')[:-1]}_"
+        known = service.token("ada")
+        unknown = f"{known[:-1]}_"
+        assert service.status("/v1/recall", known, query="key") == 200
         code = {"code": format_code(5, "A" * CODE_CHARS), "name": "laptop"}
         server.kill()
         try:
             refusals = [
                 service.ask("/v1/recall", unknown, {"query": "key"}),
+                service.ask("/v1/recall", known, {"query": "key"}),
                 service.ask("/v1/login", None, code),
             ]
         finally:

@@ -373,7 +373,7 @@ def check_server(installation: Installation) -> Iterator[Finding]:
         for text in find_server_exposures(installation.config.location):
             yield warning("server", text)
     except errors.MnemosynedError as error:
-        yield problem(CHECK, error.message, "mnem config edit")
+        yield problem(CHECK, error.explained, "mnem config edit")
 
 
 def check_database(installation: Installation) -> Iterator[Finding]:

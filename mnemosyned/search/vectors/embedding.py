@@ -181,7 +181,10 @@ class EmbeddingThread(ABC):
                 ours = isinstance(error, MnemosynedError)
                 reason = str(error) if ours else "it failed; the log says how"
                 if isinstance(error, DatabaseUnreachable | MemoryBusy):
-                    reason, pause_s = error.reason, STORAGE_RETRY_S
+                    reason, pause_s = (
+                        "the database is unreachable or busy",
+                        STORAGE_RETRY_S,
+                    )
             if reason and not self._closing.is_set():
                 self._change_status(state=EmbedderState.UNAVAILABLE, reason=reason)
                 name = self._embedder.name

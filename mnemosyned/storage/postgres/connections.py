@@ -49,27 +49,24 @@ _LOCKED = "55P03"
 _UNKNOWN = "look into the server's log, then try again"
 
 
-def failure_reason(error: BaseException) -> str:
-    """Return why an operation failed and what to do, with the server's own words at the end."""
-    lines = str(error).splitlines() or [repr(error)]
-    advice = _state_and_advice(error)[1]
-    if not advice and is_unreachable(error):
-        advice = _LOST
-    return f"{advice or _UNKNOWN} (PostgreSQL says: {lines[0]})"
-
-
 def translate_error(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
     """Return an error of psycopg as a `StorageFailed` or `MemoryBusy`, and other exceptions as they are.
 
-    `consequence` is the text on what the failure means for the stored data.
+    `consequence` is the text on what the failure means for the stored data. The server's own words are
+    in `reason` and `explained`; without a SQLSTATE, as on a lost connection, they are not in the message.
     """
     if isinstance(error, Exception) and not isinstance(error, psycopg.Error):
         return error
-    why = failure_reason(error)
-    kind = DatabaseUnreachable if is_unreachable(error) else StorageFailed
+    lines = str(error).splitlines() or [repr(error)]
+    is_lost = is_unreachable(error)
+    advice = _state_and_advice(error)[1] or (_LOST if is_lost else _UNKNOWN)
+    why = f"{advice} (PostgreSQL says: {lines[0]})"
+    kind = DatabaseUnreachable if is_lost else StorageFailed
     if sqlstate(error) == _LOCKED:
         kind = MemoryBusy
-    failure = kind(f"{consequence}: {why}", reason=why)
+    told = why if getattr(error, "sqlstate", None) else advice
+    failure = kind(f"{consequence}: {told}", reason=why)
+    failure.explained = f"{consequence}: {why}"
     failure.__cause__ = error
     return failure
 
