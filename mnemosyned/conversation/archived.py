@@ -72,7 +72,7 @@ def as_message(memory: MemoryRecord) -> dict[str, Any]:
 
 
 def as_original(memory: MemoryRecord) -> MemoryRecord:
-    """Return the memory of a message; if its text is the placeholder `WORDLESS`, with the message's content."""
+    """Return a message's memory, with the message's own content in place of the placeholder `WORDLESS`."""
     if memory.content != WORDLESS:
         return memory
     content = as_message(memory).get("content")

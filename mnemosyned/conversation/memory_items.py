@@ -192,7 +192,7 @@ def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, A
 def _summarize_group(
     items: Sequence[MemoryItem], complete: Complete | None
 ) -> tuple[str, str]:
-    """Return (summary, "") of a category's memories, without a model a list, or ("", reason for no summary)."""
+    """Return (summary, "") of a category's memories, a list if there is no model, or ("", why it failed)."""
     if complete is None:
         return write_bullets(
             remove_repetitions(item.content.strip() for item in items)

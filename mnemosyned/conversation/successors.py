@@ -214,7 +214,7 @@ class SuccessorFinder:
     def _add_related(
         self, newest: InjectedQuote, others: Sequence[InjectedQuote]
     ) -> InjectedQuote:
-        """Return `newest` with, up to limits, `others` related that add keywords and that the agent lacks."""
+        """Return `newest` with related `others`, up to limits: those that add keywords, new to the agent."""
         related = {each.id: each for each in newest.related}
         keywords = find_keywords(newest.text)
         for each in others:
@@ -251,7 +251,7 @@ class SuccessorFinder:
         def find_contained_ending(
             text: str, ended: Sequence[EndedStatement]
         ) -> EndedStatement | None:
-            """Return the first of `ended` with half its keywords in a text, no dropped successor; or None."""
+            """Return the first statement in `ended` that a text contains, or None; skip dropped successors."""
             keywords = find_keywords(text)
             for each in ended:
                 sentence = find_keywords(each.sentence)

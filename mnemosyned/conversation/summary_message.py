@@ -223,7 +223,7 @@ def write_fitting_summary(
 def shrink_summary(
     message: Message, room: int, count: Callable[[str], int]
 ) -> dict[str, Any]:
-    """Return a summary message shortened to about `room` tokens; its metadata keeps all facts."""
+    """Return a summary message shortened to about `room` tokens by `count`; its metadata keeps all facts."""
     policy = _read_metadata(message).get("policy")
     policy = policy if isinstance(policy, str) else ""
     return write_fitting_summary(read_summary(message), room, count, policy=policy)

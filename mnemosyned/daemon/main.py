@@ -414,7 +414,7 @@ class Daemon:
             waited, wall = time.monotonic(), now
 
     def _drain(self, loop: EventLoop) -> None:
-        """Serve for `shutdown_drain_s` more seconds, not ready, unless a second signal comes."""
+        """Serve for `shutdown_drain_s` more seconds, but report "not ready"; a second signal ends that."""
         self._probe.draining = True
         drain_s = self._config.shutdown_drain_s
         if not drain_s or (self._group and self._group.is_orphaned):

@@ -289,7 +289,7 @@ EXAMPLES = {"string": "…", "integer": 1, "number": 0.5, "boolean": True}
 
 @cache
 def docs_page(*, serves_owners: bool = False) -> str:
-    """Return the documentation of the HTTP API as one HTML page."""
+    """Return the documentation of the HTTP API as one HTML page, with owners' verbs if served."""
     # Loaded here: only a person who reads the page needs the templates.
     from jinja2 import Environment  # noqa: PLC0415
 

@@ -388,7 +388,7 @@ class FirstProcess:
             self._stopped.wait(pause_s)
 
     def _run(self, number: int, address: str) -> int:
-        """Run a further process, and return its exit status. Raises `OSError`, `RuntimeError`."""
+        """Run the further process `number`; return its exit status. Raises `OSError`, `RuntimeError`."""
         ours, theirs = socket.socketpair()
         with theirs, ours:
             given = f"{number}:{self._count}:{theirs.fileno()}:{self._table}:{address}"

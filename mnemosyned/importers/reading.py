@@ -408,7 +408,7 @@ def outline_document(head: bytes) -> JsonOutline | None:
 def outline_source(
     source: ImportSource, member: re.Pattern[str] | None
 ) -> JsonOutline | None:
-    """Return the outline of a source, or of a ZIP archive's first matching member, or None."""
+    """Return the outline of a JSON source, or of a ZIP archive's first member with a matching name, or None."""
     if not source.head.startswith(ZIP_SIGNATURE):
         return outline_document(source.head)
     with (

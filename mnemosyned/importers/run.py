@@ -451,7 +451,7 @@ class Preview:
             self._count_memory(item.memory)
 
     def _count_memory(self, memory: Remember | ExportedMemory) -> None:
-        """Count a memory by role, source and session, and widen the span of times to its own."""
+        """Count a memory by role, source and session, and widen the span of times to include it."""
         self.roles[memory.role] += 1
         self.sources[memory.source or ""] += 1
         if memory.session in self.sessions or len(self.sessions) < SESSIONS_MAX:

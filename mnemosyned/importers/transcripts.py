@@ -478,7 +478,7 @@ def _open_transcript(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]
 
 
 def _read_document(stream: BinaryIO, size: int, position: int) -> TranscriptReading:
-    """Return the messages of a transcript that is one JSON object; none if unchanged, incomplete, too large."""
+    """Return the messages of a transcript that is one JSON object; none if unchanged, broken or too large."""
     if size in (0, position) or size > DOCUMENT_BYTES_MAX:
         return TranscriptReading(position=position)
     stream.seek(0)

@@ -125,7 +125,7 @@ class ResultJudge:
         """The same of neighbors, by row number: one is next to several lines."""
 
     def judge(self, result: RankedResult, text: str) -> tuple[float, str]:
-        """Return a result's confidence, from 0 to 1, and the reason why it is in the answer."""
+        """Return a result's confidence, 0 to 1, and the reason; `text` is judged if the candidates lack it."""
         query = self._query
         shown = [
             self._matches[position]

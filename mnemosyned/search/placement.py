@@ -121,7 +121,7 @@ def place_by_time(
 def add_period_summary(
     results: Sequence[RankedResult], candidates: SearchCandidates, *, limit: int
 ) -> list[RankedResult]:
-    """Return the results, after the summary of exactly the period asked for, if any: then `limit` in all."""
+    """Return the results, or if the period asked for has a summary, that and `limit` - 1 other results."""
     if candidates.summary is None:
         return list(results)
     score = results[0].score if results else 1.0

@@ -190,7 +190,7 @@ def spread_results(
     ]
     chosen: list[tuple[RankedResult, Match]] = []
     while spots and len(chosen) < limit:
-        best = max(spots, key=lambda spot: _worth(spot[0], spot[1], chosen))
+        best = max(spots, key=lambda spot: _rate_spot(spot[0], spot[1], chosen))
         spots.remove(best)
         chosen.append(best)
     chosen.sort(key=lambda spot: (spot[1].created_at, spot[1].position))
@@ -198,10 +198,10 @@ def spread_results(
     return [*(result for result, _ in chosen), *alone[: limit - len(chosen)]]
 
 
-def _worth(
+def _rate_spot(
     result: RankedResult, match: Match, chosen: Sequence[tuple[RankedResult, Match]]
 ) -> float:
-    """Return a result's score, raised for a user's words, lowered for each chosen one of its session."""
+    """Return a result's score, raised for a user's words, lowered for each chosen result of its session."""
     worth = result.score * (USER if match.role.lower() in USER_ROLES else 1.0)
     for _, other in chosen:
         if other.session == match.session:
@@ -280,7 +280,7 @@ def _order_results(
 ) -> list[RankedResult]:
     """Return all results, best first: single memories, and each episode with its originals.
 
-    An episode whose best memory is `lifted` has that memory's score, without further parts.
+    An episode whose best memory is `lifted` has the score of that memory alone.
     """
     ordered: list[_RankKey] = []
     lines: dict[int, list[_ScoredLine]] = defaultdict(list)
@@ -471,16 +471,14 @@ def collapse_repeats(
     for result, rank in alike[room:]:
         repeats[rank].append(result)
     counted = [
-        _with_repeats(result, repeats[rank]) if rank in repeats else result
+        _add_repeats(result, repeats[rank]) if rank in repeats else result
         for rank, result in enumerate(shown)
     ]
     counted += [result for result, _ in alike[:room]]
     return sorted(counted, key=lambda result: -result.score)
 
 
-def _with_repeats(
-    result: RankedResult, repeats: Sequence[RankedResult]
-) -> RankedResult:
+def _add_repeats(result: RankedResult, repeats: Sequence[RankedResult]) -> RankedResult:
     """Return a result with the number of its repeats, and with the first of them as lines."""
     lines = list(result.lines)
     for repeat in repeats:

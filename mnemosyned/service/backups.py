@@ -75,8 +75,7 @@ def backup_target(name: str, database: Path) -> Path:
 def named_target(name: str, *, suffix: str = "") -> Path:
     """Return the path that a caller named, after a check.
 
-    Raises `InvalidRequest` if it is relative or unusable; `suffix` counts toward its greatest
-    length.
+    Raises `InvalidRequest` for a relative or unusable path, or one that is too long with `suffix`.
     """
     if not name.startswith("/"):
         raise errors.InvalidRequest(

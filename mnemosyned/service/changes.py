@@ -196,8 +196,8 @@ class ChangeService:
     ) -> tuple[int, dict[str, list[str]], str]:
         """Set the values again that an edit replaced; with `dry_run`, only count them.
 
-        `action` is the id of the edit and `moment` its time. Return the number of memories, the ids
-        of unchanged memories by reason, and a note on unfinished work.
+        `action` is the id of the edit and `moment` its time. Return the number of changed memories, the
+        ids of unchanged memories by reason, and a note on unfinished work.
         """
         left: dict[str, list[str]] = {CHANGED_SINCE: []}
 

@@ -128,7 +128,7 @@ class EndingFinder:
             log_failure("endings_not_found", error)
 
     def find_before_sleep(self) -> None:
-        """Find endings for `SLEEP_S` seconds, in `SLEEP_MAX` memories if the background reads the others."""
+        """Find endings for `SLEEP_S` seconds; in only `SLEEP_MAX` memories if the background reads others."""
         self.find(limit=SLEEP_MAX if self.in_background else None, seconds=SLEEP_S)
 
     def find_in_background(self) -> None:
@@ -195,7 +195,7 @@ class EndingFinder:
     def _find_by_portions(
         self, limit: int | None, seconds: float | None, *, is_yielding: bool
     ) -> int:
-        """Find and store endings as `find` does, by portions of memories; return how many changed."""
+        """Find and store endings within the limits of `find`, some memories at a time; return how many."""
         ends = time.monotonic() + seconds if seconds is not None else float("inf")
         found = 0
         is_due = self._has_news
@@ -357,8 +357,8 @@ class EndingFinder:
     ) -> JudgedEndings:
         """Return the endings that memories cause; stop once the monotonic clock has reached `ends`.
 
-        If the encoder fails, log the failure, and judge the rest by words alone. With `is_yielding`,
-        wait for requests before each memory. Pruned and superseded memories cause none.
+        Without `meanings`, judge by words alone, and so the rest if the encoder fails, which is logged. With
+        `is_yielding`, wait for requests before each memory. Pruned and superseded memories cause none.
         """
         judgment = JudgedEndings()
         for memory in memories:

@@ -288,7 +288,7 @@ class ExchangeService:
     def restore(
         self, body: bytes | bytearray, action: Action | None = None
     ) -> RestoreReport:
-        """Store the records in lines of an export, in one transaction; return counts by outcome.
+        """Store the records in lines of an export in one transaction, undoable as `action`; return counts.
 
         Each call postpones sleep cycles for `POSTPONED_S` seconds; a call whose last line is the
         footer ends the delay. Raises `InvalidRequest` for more than `LINES_MAX` lines, and

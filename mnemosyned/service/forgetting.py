@@ -565,8 +565,8 @@ class RetentionService:
     ) -> verbs.Forgotten:
         """Forget the selected memories; delete recoverable ones with keys `kept` for good; return counts.
 
-        With `import_id`, keep memories changed since the import. Then rewrite summaries, and purge text
-        that cannot be restored.
+        Without `grace`, none can be restored. With `import_id`, keep memories changed since the import.
+        Then rewrite summaries, and purge text that cannot be restored.
         """
         began = time.monotonic()
         removal = Removal(working=self._delete_for_good(kept))
@@ -632,7 +632,7 @@ class RetentionService:
         import_id: str | None,
         action: Action | None,
     ) -> Removal:
-        """Forget memories chunk by chunk, then learnings; return the counts. Raises `PartlyDone`."""
+        """Forget memories chunk by chunk as `_forget_selected` says, then learnings. Raises `PartlyDone`."""
         ids, learned = selected.ids, selected.learned
 
         def forget_noted(ids: Sequence[str], delete: Callable[..., Removal]) -> Removal:

@@ -298,7 +298,7 @@ class MemoryService:
     def restore_lines(
         self, lines: bytes | bytearray, import_id: str | None = None
     ) -> RestoreReport:
-        """Store the records in lines of an export as they are; return counts by outcome."""
+        """Store records in lines of an export as they are, undoable by `import_id`; return counts."""
         if self._stopping:
             raise ShuttingDown(STOPPING)
         if self.limits:

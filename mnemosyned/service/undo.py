@@ -94,7 +94,7 @@ class UndoService:
                 raise InvalidRequest(
                     "keep_hours is for a sleep cycle", field="keep_hours"
                 )
-            described = self._describe(recorded)
+            described = self._add_details(recorded)
             undo = {
                 ActionKind.EDIT: lambda action, request: self.changes.undo_edit(
                     action.id, action.at, dry_run=request.dry_run
@@ -155,7 +155,7 @@ class UndoService:
         recorded = self.store.undo.actions(
             since=shift(now, -ACTIONS_KEPT), limit=ACTIONS_LISTED_MAX
         )
-        actions = [self._describe(action) for action in recorded]
+        actions = [self._add_details(action) for action in recorded]
         actions = [
             action
             for action in actions
@@ -164,7 +164,7 @@ class UndoService:
         actions += self.store.undo.cycles(limit=ACTIONS_LISTED_MAX)
         return sorted(actions, key=attrgetter("at"), reverse=True)[:ACTIONS_LISTED_MAX]
 
-    def _describe(self, action: UndoableAction) -> UndoableAction:
+    def _add_details(self, action: UndoableAction) -> UndoableAction:
         """Return an action with the time until which undo works, and a sample text or a forget's count."""
         if action.kind is ActionKind.FORGET:
             keys = self.store.deletion.recoverable_keys([action.id])

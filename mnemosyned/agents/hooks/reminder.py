@@ -274,13 +274,13 @@ class Reminder:
     ) -> list[BearingLine]:
         """Return up to `TOLD_MAX` statements near the query, best first; none if all are below `score_min`.
 
-        Those that are `known` are left out. If they answer the query, others that are far less similar do not.
+        Statements with scores far below the best one's are left out, and so are those `known` to the agent.
         """
         ids = [each.memory.id for each in statements]
         similarities = self._service.vectors.similarities(query, ids) if ids else {}
         if not similarities:
             return []
-        shares = _keyword_shares(query, statements)
+        shares = _rate_keywords(query, statements)
         odds = self._service.rate_statements(
             {each.memory.id: each.memory.content for each in statements}
         )
@@ -451,7 +451,7 @@ def _leave_out_rules(
 def _join_messages(
     quotes: Sequence[injected.InjectedQuote],
 ) -> list[injected.InjectedQuote]:
-    """Return the first quote of each message, with later ones as `related`; quotes with related ones stay."""
+    """Return the first quote of each message, with later ones as `related` unless they have related ones."""
     joined: dict[str, injected.InjectedQuote] = {}
     for quote in quotes:
         first = joined.get(quote.source_id)
@@ -479,7 +479,7 @@ def _find_repeated_memories(
     }
 
 
-def _keyword_shares(query: str, statements: Iterable[ProjectStatement]) -> list[float]:
+def _rate_keywords(query: str, statements: Iterable[ProjectStatement]) -> list[float]:
     """Return for each statement the share of the query's keywords in it, weighted by rarity."""
     all_keywords = [each.keywords for each in statements]
     asked = find_keywords(query)

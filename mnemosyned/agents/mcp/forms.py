@@ -180,9 +180,9 @@ def make_quotation(
 def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> Json:
     """Return a search hit in the form of the `recall` tool, with a summary's best originals.
 
-    `this_project` says whether it is of the client's project. `tokens` counts the full text, `originals`
-    the memories that a summary was made from. `ended` lists what in the text no longer applies, and what
-    replaced it.
+    `this_project` says whether the hit is of the client's project. In the result, `tokens` counts the full
+    text, `originals` the memories of a summary, and `ended` lists what in the text no longer applies, and
+    what replaced it.
     """
     is_summary = bool(hit.summary_of)
     matching = hit.lines[:2] if is_summary else []

@@ -202,7 +202,7 @@ class PumpedCall:
         self._changing = threading.Lock()
 
     def hold(self, connection: socket.socket | None) -> None:
-        """Set the connection that `cancel` shuts down. Raises `DaemonLost` if cancelled."""
+        """Set the connection that `cancel` shuts down, None for none. Raises `DaemonLost` if cancelled."""
         with self._changing:
             if self.is_cancelled and connection:
                 raise DaemonLost("the call was cancelled")

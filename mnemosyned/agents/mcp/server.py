@@ -271,7 +271,7 @@ def _initialize(_: tools.ToolContext, request: McpRequest) -> Json:
     }
 
 
-def _list_in_one_page(
+def _make_list_method(
     name: str,
     list_entries: Callable[[tools.ToolContext], list[Json]],
     *,
@@ -307,7 +307,7 @@ METHODS: Mapping[str, ProtocolMethod] = {
         eras=frozenset({Era.MODERN}),
         ttl_ms=HOUR_MS,
     ),
-    "tools/list": _list_in_one_page("tools", lambda _: tools.LISTED),
+    "tools/list": _make_list_method("tools", lambda _: tools.LISTED),
     "tools/call": ProtocolMethod(
         run=lambda context, request: tools.call_tool(
             context,
@@ -315,10 +315,10 @@ METHODS: Mapping[str, ProtocolMethod] = {
             request.params.get("arguments") or {},
         )
     ),
-    "resources/list": _list_in_one_page(
+    "resources/list": _make_list_method(
         "resources", list_resources, ttl_ms=HOUR_MS // 60, scope="private"
     ),
-    "resources/templates/list": _list_in_one_page(
+    "resources/templates/list": _make_list_method(
         "resourceTemplates", lambda _: tools.TEXTS["resources"]["templates"]
     ),
     "resources/read": ProtocolMethod(
@@ -326,7 +326,7 @@ METHODS: Mapping[str, ProtocolMethod] = {
         ttl_ms=0,
         scope="private",
     ),
-    "prompts/list": _list_in_one_page("prompts", lambda _: list_prompts()),
+    "prompts/list": _make_list_method("prompts", lambda _: list_prompts()),
     "prompts/get": ProtocolMethod(
         run=lambda context, request: fill_prompt(
             context,

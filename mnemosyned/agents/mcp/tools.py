@@ -296,7 +296,7 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
 
 
 def _forget_rule(context: ToolContext, rule: Learning, *, confirm: bool) -> Json:
-    """Delete a rule if `confirm` is set, and return {}; otherwise return what a receipt says of its preview."""
+    """Delete a rule if `confirm` is set, and return {}; otherwise return its preview's fields of a receipt."""
     if confirm:
         context.caller.call(RemoveLearning(rule.id))
         return {}

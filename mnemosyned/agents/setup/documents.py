@@ -341,7 +341,7 @@ def _remove_member(text: str, container: JsonNode, index: int) -> str:
 
 
 def _find_end_of_comments(text: str, start: int, stop: int) -> tuple[int, bool]:
-    """Return the end of the last comment, or `start`, and True if a `//` comment ends there."""
+    """Return the end of the last comment from `start` to `stop`, or `start`; True if it begins with `//`."""
     end, own_line = start, False
     for comment in _COMMENT.finditer(text, start, stop):
         end, own_line = comment.end(), comment[0].startswith("//")
@@ -625,7 +625,7 @@ class Document:
         )
 
     def remove(self, path: KeyPath) -> None:
-        """Remove a value, and objects that it leaves empty. Raises `NotEditable`."""
+        """Remove the value at a path, and TOML tables that this leaves empty. Raises `NotEditable`."""
         self._apply_edit(path, self._remove, without_value)
 
     def _apply_edit(

@@ -111,7 +111,7 @@ def rank_for_request(
     now: datetime,
     rate: RateTexts | None = None,
 ) -> list[RankedLearning]:
-    """Return the active learnings, the most relevant to a request first; of equal ones the newest."""
+    """Return the active learnings, the most relevant by words and `rate` first; of equal ones the newest."""
     asked = _MessageTerms(request)
     active = [each for each in learnings if each.superseded_by is None]
     ratings = rate(request, [each.text for each in active]) if rate and active else ()

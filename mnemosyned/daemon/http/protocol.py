@@ -117,7 +117,8 @@ class Access:
     ) -> bool:
         """Check a request's host, origin and token; return True if it has no valid token but needs none.
 
-        Paths in `open_paths` need no token. Raises `RequestRefused` for anything not allowed.
+        Paths in `open_paths` need no token; `authority` is the host in the target, if any. Raises
+        `RequestRefused` for anything not allowed.
         """
         if self.hosts is not None:
             host = headers.get("host", "").lower()

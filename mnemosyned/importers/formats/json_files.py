@@ -79,7 +79,7 @@ class JsonLines(ImportFormat):
 
 
 def _decode_identity(line: bytes) -> _Identity:
-    """Return the content, id and time in a JSON line; all None if it is not such an object."""
+    """Return the content, id and time in a JSON line; all None if the line is no JSON object."""
     try:
         return _IDENTITY_DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -112,7 +112,7 @@ def _take_line(
 
 
 def _take_bash_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
-    """Return a new command, or add the line to the `last` one, if that began with a time "#<seconds>"."""
+    """Return a new command, or None after adding the line to the `last`, which began with "#<seconds>"."""
     if stamp := _STAMP.match(line.data):
         return _Command(time=int(stamp[1]))
     if last and last.time and not last.problem and last.add_line(line.text):
@@ -121,7 +121,7 @@ def _take_bash_line(line: reading.TextLine, last: _Command | None) -> _Command |
 
 
 def _take_zsh_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
-    """Return a new command, or add the line to the `last` one, if that ends with a backslash."""
+    """Return a new command, or None after adding the line to the `last`, which ended with a backslash."""
     data = _META.sub(lambda meta: bytes(byte ^ 0x20 for byte in meta[1]), line.data)
     text = data.decode("utf-8", "replace").rstrip("\r\n")
     if last and last.text.endswith("\\") and last.text.count("\n") < LINES_MAX:
@@ -134,7 +134,7 @@ def _take_zsh_line(line: reading.TextLine, last: _Command | None) -> _Command | 
 
 
 def _take_fish_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
-    """Return a new command for a line "- cmd: …"; a line "  when: <seconds>" sets the last one's time."""
+    """Return a new command for a line "- cmd: …", else None; "  when: <seconds>" sets the last one's time."""
     if line.data.startswith(_FISH_COMMAND):
         written = line.text[len(_FISH_COMMAND) :]
         text = re.sub(r"\\(n|\\)", lambda m: "\n" if m[1] == "n" else "\\", written)

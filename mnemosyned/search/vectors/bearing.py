@@ -291,7 +291,10 @@ def _read_network(name: str) -> tuple[Any, Any, Any, Mapping[str, int]]:
 
 
 def _rate_need(asked: Any, profile: Any, need: float, topics: int) -> float:  # noqa: ANN401 numpy is loaded late
-    """Return the probability that a request needs a text, by profiles: topic scores, then the vector."""
+    """Return the probability that a request needs a text, by profiles of both: scores of topics, a vector.
+
+    `need` are the log odds that the request needs any text; `topics` is the number of topics.
+    """
     nearest = float(asked[:topics].clip(max=profile[:topics]).max())
     cosine = float(asked[topics:] @ profile[topics:])
     evidence = (

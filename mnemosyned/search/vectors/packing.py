@@ -58,7 +58,7 @@ def is_four_bits(vector: bytes) -> bool:
 
 
 def unpack(vectors: Sequence[bytes]) -> Any:  # noqa: ANN401 numpy is loaded late
-    """Return vectors of one form as rows, scaled to length one, of a matrix in single precision."""
+    """Return vectors of one form as rows of a matrix; rows from four bits are scaled to length one."""
     np = load_numpy()
     if not is_four_bits(vectors[0]):
         halves = np.frombuffer(b"".join(vectors), dtype="<f2")
