@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from mnemosyned.cli.options import SOCKET, typed_address, typed_remote
-from mnemosyned.cli.output.terminal import say
+from mnemosyned.cli.output.terminal import progress_line, say
 from mnemosyned.client.connection import TIMEOUT_S, Connection
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, MnemosynedError
 from mnemosyned.paths import default_config_file
@@ -124,15 +124,23 @@ def connect_to_daemon(
             timeout_s=timeout_s,
         )
     try:
-        return Connection.to(remote.load_authorities(), timeout_s=timeout_s)
+        connection = Connection.to(remote.load_authorities(), timeout_s=timeout_s)
     except ValueError as error:
         raise InvalidRequest(str(error)) from error
+    connection.on_pause = _announce_pause
+    return connection
+
+
+def _announce_pause(refusal: MnemosynedError) -> None:
+    """Print on standard error how long the command waits, and for which limit."""
+    reason = refusal.message.partition(";")[0]
+    say(f"mnem: waiting for {refusal.retry_after_s} s: {reason}", err=True)
 
 
 def call_daemon(client: Caller, request: Request[R]) -> R:
     """Send a request to the daemon and return the result. Raises the daemon's error.
 
-    A sleep cycle shows progress; Ctrl-C ends the wait with `Interrupted`, not the request. Before
+    A sleep cycle and `forget` show progress; Ctrl-C ends the wait with `Interrupted`, not the request. Before
     an undo, delete the journals of imports. If the daemon may not write to the folder of a
     backup, move the finished backup there.
     """
@@ -147,6 +155,9 @@ def call_daemon(client: Caller, request: Request[R]) -> R:
                 label="sleeping",
                 show_pos=True,
             )
+        is_forgetting = request.verb_name() == "forget" and not request.is_preview
+        if is_forgetting and sys.stderr.isatty():
+            return _forget_with_progress(client, request)
         if request.verb_name() == "backup":
             # Loaded here: the other commands move no files.
             from mnemosyned.cli.commands.backup import back_up  # noqa: PLC0415
@@ -160,6 +171,24 @@ def call_daemon(client: Caller, request: Request[R]) -> R:
 
             delete_journals()
         return client.call(request)
+
+
+def _forget_with_progress(client: Caller, request: Request[R]) -> R:
+    """Send a request to forget; from the second second on, show how many memories are gone since then."""
+    # Loaded here, as below: other commands do without.
+    from mnemosyned.memory.values import Tier  # noqa: PLC0415
+    from mnemosyned.verbs.upkeep import Status  # noqa: PLC0415
+
+    counts: list[int] = []
+    with progress_line("forgetting", "memory", 0) as advance:
+
+        def show_count() -> None:
+            with suppress(MnemosynedError):  # as below
+                tiers = client.call(Status()).tiers
+                counts.append(tiers[Tier.WORKING].count + tiers[Tier.ARCHIVE].count)
+                advance(0, counts[0] - counts[-1])
+
+        return _run_watched(lambda: client.call(request), show_count, every_s=1.0)
 
 
 def _cycle_progress(client: Caller) -> tuple[int, int] | None:
@@ -183,6 +212,26 @@ def run_with_bar(
 
     `measure` returns how much is done and the total, or None; `show_pos` shows both numbers.
     """
+    with click.progressbar(
+        length=1, label=label, file=sys.stderr, show_pos=show_pos
+    ) as bar:
+
+        def update() -> None:
+            if measured := measure():
+                bar.length = max(measured[1], 1)
+                bar.update(max(measured[0] - bar.pos, 0))
+
+        result = _run_watched(work, update, every_s=0.2)
+        # A short cycle is over before its progress was asked for.
+        total = bar.length = max(getattr(result, "candidates", bar.length or 1), 1)
+        bar.update(total - bar.pos)
+    return result
+
+
+def _run_watched(
+    work: Callable[[], R], watch: Callable[[], object], *, every_s: float
+) -> R:
+    """Run `work` in a thread, and call `watch` every `every_s` seconds until it ends; return its result."""
     # Loaded here: only a long call at a terminal needs it.
     from concurrent.futures import Future, wait  # noqa: PLC0415
 
@@ -195,16 +244,6 @@ def run_with_bar(
             future.set_exception(error)
 
     threading.Thread(target=run, name="waiting", daemon=True).start()
-    total = 1
-    with click.progressbar(
-        length=total, label=label, file=sys.stderr, show_pos=show_pos
-    ) as bar:
-        while not wait([future], timeout=0.2).done:
-            if measured := measure():
-                total = bar.length = max(measured[1], 1)
-                bar.update(max(measured[0] - bar.pos, 0))
-        result = future.result()
-        # A short cycle is over before its progress was asked for.
-        total = bar.length = max(getattr(result, "candidates", total), 1)
-        bar.update(total - bar.pos)
-    return result
+    while not wait([future], timeout=every_s).done:
+        watch()
+    return future.result()

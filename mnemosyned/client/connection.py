@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, cast
 from weakref import WeakKeyDictionary
@@ -187,6 +187,8 @@ class Connection:
         self._address = address
         self._timeout_s = check_timeout(timeout_s)
         self._idle = IdleConnections()
+        self.on_pause: Callable[[errors.MnemosynedError], object] = lambda _: None
+        """Called before a request waits for a limit, with the refusal."""
         self.memory_name = self._address.memory_name
         self._streams = WeakKeyDictionary[socket.socket, int]()
         """The connections of `events`, each with the process that opened it."""
@@ -282,6 +284,7 @@ class Connection:
             pause_s = answer.limited_s
             if pause_s is None or time.monotonic() + pause_s > ends:
                 return answer
+            self.on_pause(refusal_of(answer, answer.body, self._address))
             time.sleep(pause_s)
 
     def _send_once(self, call: PreparedCall) -> http.HttpResponse:

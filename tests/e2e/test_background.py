@@ -6,6 +6,7 @@ import os
 import pty
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -109,25 +110,36 @@ def test_a_trigger_that_is_switched_on_starts_a_cycle_and_is_logged(
     assert set(triggers(daemon)) == {name}
 
 
-def test_on_a_terminal_a_cycle_shows_how_far_it_is(daemon: Daemon) -> None:
-    remember_old(daemon, 9, created_at=LONG_AGO)
+@pytest.mark.parametrize(
+    ("words", "shown", "done"),
+    [
+        (["sleep"], ["sleeping", "9/9"], "done in"),
+        (["forget", "--source", "chat", "--yes"], ["forgetting · 0 mem"], "forgot 9"),
+    ],
+)
+def test_on_a_terminal_a_long_command_shows_how_far_it_is(
+    daemon: Daemon, words: list[str], shown: list[str], done: str
+) -> None:
+    remember_old(daemon, 9, created_at=LONG_AGO, source="chat")
     reader, terminal = pty.openpty()
 
-    slept = subprocess.run(
-        [BIN / "mnem", "--socket", str(daemon.socket), "sleep"],
+    daemon.process.send_signal(signal.SIGSTOP)
+    command = subprocess.Popen(
+        [BIN / "mnem", "--socket", str(daemon.socket), *words],
         env={**environment(daemon.home), "TERM": "xterm"},
         stdout=subprocess.PIPE,
         stderr=terminal,
-        timeout=WAIT_S,
-        check=True,
     )
+    time.sleep(4)
+    daemon.process.send_signal(signal.SIGCONT)
+    printed, _ = command.communicate(timeout=WAIT_S)
     os.close(terminal)
-    shown = os.read(reader, 1 << 16).decode()
+    said = os.read(reader, 1 << 16).decode()
     os.close(reader)
 
-    assert "sleeping" in shown
-    assert "9/9" in shown
-    assert slept.stdout.decode().startswith("done in")
+    assert command.returncode == 0
+    assert [part for part in shown if part in said] == shown
+    assert printed.decode().startswith(done)
 
 
 def test_working_memory_stays_under_its_cap(start: Start) -> None:

@@ -21,7 +21,7 @@ from math import inf
 from pathlib import Path
 
 import pytest
-from e2e.daemons import WAIT_S, eventually
+from e2e.daemons import WAIT_S, eventually, mnem
 from postgres.daemons import Serve, Service
 from postgres.fleet import setting
 from support.postgres import run
@@ -332,6 +332,26 @@ def test_a_client_that_waits_loses_nothing(limited: Service) -> None:
         kept = client.remember("kept after a pause").id
 
         assert [hit.id for hit in client.recall("pause").hits] == [kept]
+
+
+def test_a_command_says_for_which_limit_it_waits(
+    limited: Service, tmp_path: Path
+) -> None:
+    token = limited.token("limited")
+    limited.ask("/v1/remember_many", token, {"memories": [{"content": "a"}] * 65})
+    file = tmp_path / "token"
+    file.write_text(token)
+    file.chmod(0o600)
+
+    done = mnem(
+        *("--url", limited.url, "--token-file", str(file), "remember", "tea"),
+        home=tmp_path,
+    )
+
+    assert done.returncode == 0
+    said = done.stderr.decode().splitlines()
+    assert re.fullmatch(r"mnem: waiting for \d+ s: .* limit of 60 writes .*", said[0])
+    assert len(said) == 1
 
 
 def test_a_full_memory_takes_no_more_until_some_is_forgotten(limited: Service) -> None:
