@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import pytest
 from bench.corpus import ASK_ALL, COMMON_WORDS, WORDS_ASKED
 from bench.databases import year
 
 
+@pytest.mark.thorough
 def test_six_common_words_match_a_tenth_to_a_half_of_a_million_memories() -> None:
     corpus = year(1_000_000)
     sample = [set(words(corpus.content(number))) for number in range(0, 1_000_000, 400)]
@@ -21,6 +23,7 @@ def test_six_common_words_match_a_tenth_to_a_half_of_a_million_memories() -> Non
     assert matched[90] <= 0.50
 
 
+@pytest.mark.thorough
 def test_the_memory_asked_for_has_at_least_five_of_the_six_words() -> None:
     corpus = year(10_000)
     texts = {

@@ -174,6 +174,7 @@ def test_the_set_is_as_large_and_as_mixed_as_its_figures_need() -> None:
     assert others >= len(prompts) / 4
 
 
+@pytest.mark.thorough
 def test_a_project_is_lived_through_the_hooks_and_asked_at_its_moments() -> None:
     decided = "We decided that the cart service keeps its orders in Postgres 16."
     project = Project(

@@ -169,6 +169,7 @@ FILTERS |= {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("_limits")
 @each_case("order", ListOrder)
 def test_pages_hold_each_match_once_in_order(

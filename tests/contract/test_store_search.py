@@ -365,6 +365,7 @@ def check_words(
         service.call(Sleep(force=True))
 
 
+@pytest.mark.thorough
 def test_a_word_is_found_and_forgotten_whatever_script_it_touches(
     store: MemoryStore, service: MemoryService, clock: FakeClock
 ) -> None:

@@ -198,6 +198,7 @@ def test_other_words_ask_for_no_order(text: str) -> None:
     assert parse_times(text, NOW).order is None
 
 
+@pytest.mark.thorough
 @settings(max_examples=20)
 @given(st.data())
 def test_what_a_rule_finds_has_one_of_its_words(data: st.DataObject) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given, strategies as st
 from support.cases import each_case
 from support.fakes import said_in_turn
@@ -154,6 +155,7 @@ CONTENTS = st.lists(
 )
 
 
+@pytest.mark.thorough
 @given(CONTENTS, st.sampled_from(["", "user", "a:b\n"]))
 @example([" \n\t", ""], "")
 @example(["😀😀😀", "🎉"], "")

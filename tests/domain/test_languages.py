@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given, settings, strategies as st
 from support.cases import each_case
 
@@ -66,6 +67,7 @@ def test_each_grammar_is_read(text: str, english: str) -> None:
     assert translate_times(text) == english
 
 
+@pytest.mark.thorough
 @settings(max_examples=20)
 @given(st.data())
 def test_what_a_rule_translates_has_a_word_of_its_group(data: st.DataObject) -> None:

@@ -129,6 +129,7 @@ def test_a_possessive_pattern_is_known(text: str) -> None:
     assert is_possessive(re.compile(text))
 
 
+@pytest.mark.thorough
 def test_no_pattern_is_ambiguous_or_possessive() -> None:
     found = list(patterns())
     assert [
@@ -169,6 +170,7 @@ def test_a_hidden_name_is_known() -> None:
     assert hidden_names_of(source) == ["a"]
 
 
+@pytest.mark.thorough
 @older_than_3_12
 def test_no_comprehension_hides_a_name_of_an_outer_function() -> None:
     found = {

@@ -114,6 +114,7 @@ def _all_spelled(branches: Iterable[Iterable[Any]]) -> set[str] | None:
     return found
 
 
+@pytest.mark.thorough
 def test_every_rule_needs_a_hint_of_its_language() -> None:
     unhinted = [
         (language, pattern)
@@ -147,6 +148,7 @@ def test_each_labelled_instruction_is_hinted(monkeypatch: pytest.MonkeyPatch) ->
     assert len(missed) <= len(SENTENCES) // 100  # of those that no rule knows either
 
 
+@pytest.mark.thorough
 @given(
     st.deferred(lambda: st.sampled_from(find_rules())).flatmap(
         lambda rule: st.tuples(

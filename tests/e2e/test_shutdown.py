@@ -325,6 +325,7 @@ def test_the_signal_ends_every_call_at_once(start: Start) -> None:
         assert HANGING[words] in line
 
 
+@pytest.mark.thorough
 def test_a_cycle_is_stopped_after_its_batch(held_daemon: Daemon, model: Held) -> None:
     held_daemon.post("remember", content=f"another {LONG}", session="other")
     asking = popen(held_daemon.socket, "sleep", "--force", home=held_daemon.home)

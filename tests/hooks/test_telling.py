@@ -88,6 +88,7 @@ def test_decisions_and_statements_are_told_newest_first(
     assert lines.index(said[1]) < lines.index(said[0]) < lines.index(DECISION)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("odds", "remarks"),
     [pytest.param(-5.0, 1, id="left out"), pytest.param(-2.0, 60, id="after the rest")],

@@ -149,6 +149,7 @@ def test_the_client_loads_no_rules_and_no_library_it_does_not_need() -> None:
     assert loaded & NEEDLESS == set()
 
 
+@pytest.mark.thorough
 def test_tls_is_loaded_for_a_daemon_behind_https_alone() -> None:
     make = "from mnemosyned.client.connection import Connection as C; C({})"
     local = modules_after(make.format("'/run/none'"))

@@ -179,6 +179,7 @@ def test_a_merged_compaction_loses_none(
     assert {str(one["content"])[:8] for one in given[:40:4]} <= beginnings
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("force", [True, False])
 @pytest.mark.parametrize("policy", ["auto", "rounds", "facts"])
 def test_a_giant_result_among_the_newest_messages_is_stubbed(
@@ -334,6 +335,7 @@ def test_below_its_threshold_nothing_happens_unless_forced(lab: Lab) -> None:
     assert forced.changed
 
 
+@pytest.mark.thorough
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     talk=talks(),

@@ -112,6 +112,7 @@ def ran(program: str) -> str:
     return run.stdout.strip()
 
 
+@pytest.mark.thorough
 def test_settings_and_messages_of_workers_are_built_with_their_import() -> None:
     assert ran(WATCH + USES) == ""
 

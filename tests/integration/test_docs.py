@@ -176,6 +176,7 @@ def levels() -> Levels:
     return written_levels(next(demo_week()))
 
 
+@pytest.mark.thorough
 def test_every_summary_on_the_page_is_one_of_the_demo(levels: Levels) -> None:
     parts = (DOCS / "summaries.md").read_text("utf-8").split("\n## ")[1:]
     blocks = re.compile(r"```text\n(.+?)\n```", re.DOTALL)

@@ -349,6 +349,7 @@ def live(database: Path) -> None:
         memory.prune(characters_max=100)
 
 
+@pytest.mark.thorough
 def test_a_life_leaves_no_fault(database: Path, blank: Path) -> None:
     shutil.copy(blank, database)
     live(database)

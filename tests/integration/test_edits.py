@@ -400,6 +400,7 @@ def test_pruning_takes_the_history_too(lab: Lab) -> None:
     assert lab.store.changes.revisions("m") == []
 
 
+@pytest.mark.thorough
 def test_no_more_than_a_hundred_revisions_are_kept(lab: Lab, kettle: str) -> None:
     for number in range(103):
         lab.edit(kettle, text=f"number {number}")

@@ -92,6 +92,7 @@ def test_large_blocks_that_grow_side_by_side_take_no_more_than_they_hold() -> No
     assert left < 10_000_000
 
 
+@pytest.mark.thorough
 def test_caches_are_given_back_once_the_process_becomes_idle_and_is_large() -> None:
     large = ["False", "True", "False", "False", "True"]
     small = ["False", "False"]
@@ -109,6 +110,7 @@ def test_resident_memory_is_what_the_kernel_says() -> None:
     assert 5_000_000 < heap.resident_bytes() <= most * 1.1
 
 
+@pytest.mark.thorough
 def test_present_objects_are_left_out_of_collections_from_the_first_call_on() -> None:
     gc.unfreeze()
     try:

@@ -310,6 +310,7 @@ def test_a_line_of_20_megabytes_does_not_hide_what_follows(
     assert ["long" in record.reason for record in bad] == [True] * is_a_record
 
 
+@pytest.mark.thorough
 def test_an_archive_that_unpacks_to_gigabytes_or_is_cut_off_is_refused(
     tmp_path: Path,
 ) -> None:

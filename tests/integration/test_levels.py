@@ -172,6 +172,7 @@ def test_two_projects_whose_last_part_is_the_same_are_named_apart(lab: Lab) -> N
     ]
 
 
+@pytest.mark.thorough
 def test_a_very_long_day_keeps_to_a_readable_size(lab: Lab) -> None:
     for at in range(30):
         text = f"Ticket {at}-{{}} about the pump was closed by Ada. ".format

@@ -229,6 +229,7 @@ print(os.wait()[1], memory.remember("after", id="3").stored, flush=True)
 """
 
 
+@pytest.mark.thorough
 def test_a_fork_leaves_the_file_to_the_process_that_opened_it(database: Path) -> None:
     ran = run_program(FORKED, database)
 

@@ -168,6 +168,7 @@ def test_days_that_cannot_be_counted_are_refused(
         listed_memory.days(**period)
 
 
+@pytest.mark.thorough
 def test_hours_days_and_months_are_counted_alike_before_and_after_sleeps(
     listed_memory: Memory,
 ) -> None:

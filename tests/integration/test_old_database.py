@@ -66,6 +66,7 @@ def test_it_opens_whole(old_memory: Memory) -> None:
     assert rules == {"Deploys happen on Tuesdays.", "Always answer in short sentences."}
 
 
+@pytest.mark.thorough
 def test_it_recalls_the_same_as_the_version_that_wrote_it(old_memory: Memory) -> None:
     for question, answer in (
         ("office", "The office is in Milan."),

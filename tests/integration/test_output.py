@@ -298,6 +298,7 @@ class Output:
     metadata: dict[str, object]
 
 
+@pytest.mark.thorough
 def test_nothing_prints_but_the_terminal_module() -> None:
     found: dict[str, list[str]] = {}
     for file in sorted(ROOT.rglob("*.py")):

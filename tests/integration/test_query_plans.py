@@ -225,6 +225,7 @@ def test_the_candidates_are_those_that_a_look_at_every_memory_would_leave(
         assert found(store, *words, limit=limit) == answer
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("texts")
 @each_case(
     "where",

@@ -122,6 +122,7 @@ def test_what_a_stage_left_unread_is_not_taken_for_the_next_ones(
     }
 
 
+@pytest.mark.thorough
 def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
     own: list[DigestTask] = []
 
@@ -143,6 +144,7 @@ def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
     assert len(own) - shared_out < shared_out
 
 
+@pytest.mark.thorough
 def test_in_company_one_process_helps_and_more_once_it_has_gone(
     helpers: Callable[[], set[int]],
 ) -> None:
@@ -192,6 +194,7 @@ TIMES = 40
 """The process was once taken for a running one in a third of them."""
 
 
+@pytest.mark.thorough
 def test_a_process_that_is_gone_is_never_taken_for_a_running_one() -> None:
     for _ in range(TIMES):
         worker = WorkerProcess[None](

@@ -46,6 +46,7 @@ def test_a_wrong_answer_is_known(
     assert bool(problem(Reply(status, body, seconds))) == bool(found)
 
 
+@pytest.mark.thorough
 def test_a_seed_makes_the_same_requests_again_and_leaves_no_verb_out() -> None:
     first, again = Requests("seed"), Requests("seed")
     made = [first.next() for _ in range(400)]

@@ -59,6 +59,7 @@ def test_half_a_character_is_counted_too(tmp_path: Path) -> None:
     assert open_counter(vocabulary(tmp_path / "own.tiktoken")).count("\ud800") == 1
 
 
+@pytest.mark.thorough
 def test_an_endless_word_is_counted_in_bounded_time(tmp_path: Path) -> None:
     counter = open_counter(vocabulary(tmp_path / "own.tiktoken", "aa", "aaaa"))
 

@@ -77,6 +77,7 @@ def ranked(
     return rank_for_request(learnings, request, now=NOON, rate=rate)
 
 
+@pytest.mark.thorough
 def test_a_prompt_about_what_is_in_sight_asks_for_less_than_one_about_what_was_said(
     rater: BearingRater,
 ) -> None:
@@ -228,6 +229,7 @@ def test_an_edit_ends_the_rule_that_its_old_words_stated(rated: MemoryService) -
     assert [each.text for each in stored] == [new]
 
 
+@pytest.mark.thorough
 def test_no_sentence_of_a_forgotten_memory_is_in_a_cache(rated: MemoryService) -> None:
     (said,) = say(rated, RULE)
     learned(rated)

@@ -209,6 +209,7 @@ def test_equal_sign_distances_are_decided_by_similarity_to_the_question() -> Non
     assert codes.likely_nearest(pack((0.9, 0.1, 0.4)), 1) == [2]
 
 
+@pytest.mark.thorough
 def test_a_few_of_many_hold_nearly_all_of_the_nearest() -> None:
     chance = random.Random(7)
     topics = [nearby([0.0] * 96, 1, chance) for _ in range(40)]

@@ -155,6 +155,7 @@ def conversion(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", start)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("conversion")
 def test_a_file_that_is_cut_off_is_made_again(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

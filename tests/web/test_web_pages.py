@@ -573,6 +573,7 @@ def test_what_ended_a_statement_is_shown(visitor: Visitor, memory: Memory) -> No
     assert "No longer applies" not in visitor.get("/memory", id="old").text
 
 
+@pytest.mark.thorough
 def test_lists_show_beginnings_of_long_texts(visitor: Visitor, memory: Memory) -> None:
     for number in range(20):
         words = 12_000 if number == 7 else 2_000

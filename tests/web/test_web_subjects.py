@@ -174,6 +174,7 @@ def test_of_many_names_those_in_one_text_are_left_out() -> None:
     assert [name for name, *_ in count_names(texts)] == ["Ada"]
 
 
+@pytest.mark.thorough
 @each_case(
     ("days", "unit", "bars"),
     [

@@ -36,7 +36,7 @@ def admin(context: click.Context) -> None:
 
 @click.group()
 def archive() -> None:
-    """Limit what the archive keeps, with the command `mnem archive prune`."""
+    """Limit what the archive keeps."""
 
 
 archive.add_command(make_verb_command("prune", Prune))
