@@ -102,14 +102,14 @@ def test_what_is_deleted_while_a_purge_runs_stays_due(
 ) -> None:
     told(store, "one", "two")
     store.deletion.forget(["one"])
-    vacuum = purge._vacuum  # noqa: SLF001
+    vacuum = purge._vacuum_tables  # noqa: SLF001
 
     def forgetting_meanwhile(session: PostgresSession, tables: Sequence[str]) -> bool:
         clean = vacuum(session, tables)
         store.deletion.forget(["two"])
         return clean
 
-    monkeypatch.setattr(purge, "_vacuum", forgetting_meanwhile)
+    monkeypatch.setattr(purge, "_vacuum_tables", forgetting_meanwhile)
     store.deletion.purge_deleted()
 
     assert store.deletion.purge_due()

@@ -215,7 +215,7 @@ class DeletionStore(StorePart):
         """Delete memories with all rows; mark their secrets in the remaining originals of their episodes."""
 
     @abstractmethod
-    def _insert(
+    def _insert_memory(
         self, session: EngineSession, memory: MemoryRecord, seq: int | None
     ) -> int:
         """Insert a memory into working memory at row number `seq`, or a new one for None; return the number."""
@@ -419,7 +419,7 @@ class DeletionStore(StorePart):
             if copy.memory:
                 memory = msgspec.convert(copy.memory, MemoryRecord)
                 seq = None if session.memories_at([copy.seq]) else copy.seq
-                seq = self._insert(session, memory, seq)
+                seq = self._insert_memory(session, memory, seq)
                 returned[seq] = memory
                 _insert_history(session, seq, memory, copy)
             for learning in copy.learnings:

@@ -107,7 +107,7 @@ class IntakeTransaction(ABC):
             if memory.id in known or draft.dedupe:
                 if waiting and memory.id not in known:
                     # The words before in this batch count too.
-                    self._insert(waiting)
+                    self._insert_memories(waiting)
                     waiting = []
                 field = f"memories[{index}].id" if len(drafts) > 1 else "id"
                 answer = self._answer_known(draft, known.get(memory.id), field)
@@ -124,15 +124,15 @@ class IntakeTransaction(ABC):
                 )
             if draft.supersedes:
                 if waiting:
-                    self._insert(waiting)
+                    self._insert_memories(waiting)
                     waiting = []
                 self._session.lock()
                 supersede(self._session, old=draft.supersedes, new=answer.id)
             acknowledged.append(answer)
         if waiting:
-            self._insert(waiting)
+            self._insert_memories(waiting)
         learned = keeper.inserted_count if keeper else 0
-        report = ports.RememberReport(acknowledged, self._finish(), learned)
+        report = ports.RememberReport(acknowledged, self._finish_intake(), learned)
         if self._action:
             stored = [answer.id for answer in acknowledged if answer.stored]
             positions = self._session.positions_of(stored).values()
@@ -182,11 +182,11 @@ class IntakeTransaction(ABC):
         return Acknowledged(id=memory.id, created_at=created_at, stored=False)
 
     @abstractmethod
-    def _insert(self, memories: Sequence[MemoryRecord]) -> None:
+    def _insert_memories(self, memories: Sequence[MemoryRecord]) -> None:
         """Insert memories with tags and validity, with ascending row numbers in this order."""
 
     @abstractmethod
-    def _finish(self) -> int:
+    def _finish_intake(self) -> int:
         """Write the index entries of the inserted memories; return the count of working memory."""
 
 

@@ -143,7 +143,7 @@ class AdministeredOwners:
             yield session
             session.execute("COMMIT")
 
-    def _call(self, function: str, *values: object) -> list[Row]:
+    def _call_as_admin(self, function: str, *values: object) -> list[Row]:
         """Call a function of the schema in a transaction of administration; return its rows."""
         with self._admin_transaction() as session:
             return session.call(function, *values).fetchall()
@@ -159,7 +159,7 @@ class AdministeredOwners:
         """Add an owner or a group, and return it. Raises `InvalidRequest` for a taken or malformed name."""
         check_name(name, field="name")
         self._prepare()
-        added = self._call("add_owners", [name], is_group)
+        added = self._call_as_admin("add_owners", [name], is_group)
         ((number, _, _, created_at, is_new),) = added
         if not is_new:
             raise _make_taken_error(name, field="name")
@@ -210,7 +210,7 @@ class AdministeredOwners:
         number = self._number_besides_local(name, "revoke its tokens, if need be")
         if new_name:
             check_name(new_name, field="new_name")
-        if not self._call("change_owner", number, new_name, suspended):
+        if not self._call_as_admin("change_owner", number, new_name, suspended):
             raise _make_taken_error(new_name or name, field="new_name")
         if new_name:
             self.on_change("owner_rename", number, [new_name])
@@ -227,7 +227,7 @@ class AdministeredOwners:
         """
         number = self._number_besides_local(name, "use `mnem forget` there")
         self.on_change("owner_remove", number, ())
-        self._call("drop_owner", number, True)  # noqa: FBT003 its tokens alone
+        self._call_as_admin("drop_owner", number, True)  # noqa: FBT003 its tokens alone
         rows: Counter[str] = Counter()
         deleted = DELETED_AT_ONCE
         while deleted == DELETED_AT_ONCE:
@@ -340,11 +340,11 @@ class AdministeredOwners:
         check_name(name, field="name")
         if not scopes:
             raise InvalidRequest("a token needs a scope", field="scopes")
-        number, is_group = self._find(owner)
+        number, is_group = self._find_owner(owner)
         if is_group:
             raise _group_token_error(owner)
         with self._admin_transaction() as session:
-            issued = _issue(session, number, name, scopes, lasts=valid_for)
+            issued = _issue_token(session, number, name, scopes, lasts=valid_for)
         self.on_change("token_add", number, [issued.token.id])
         return issued
 
@@ -372,7 +372,7 @@ class AdministeredOwners:
             old, lasts = next(named, (None, None))
             if old is None:
                 raise NotFound(f"no valid token is called {token!r}", field="token")
-            issued = _issue(session, number, old.name, old.scopes, lasts=lasts)
+            issued = _issue_token(session, number, old.name, old.scopes, lasts=lasts)
             session.call("end_tokens", number, old.id, keep_for)
         self.on_change("token_rotate", number, [old.id, issued.token.id])
         return issued
@@ -380,7 +380,7 @@ class AdministeredOwners:
     def revoke(self, owner: str, token: str) -> int:
         """Revoke an owner's valid tokens with this id or name; return how many. Raises `NotFound`."""
         number = self.number(owner)
-        ids = [id for (id,) in self._call("end_tokens", number, token, None)]
+        ids = [id for (id,) in self._call_as_admin("end_tokens", number, token, None)]
         if not ids:
             raise NotFound(f"no valid token is called {token!r}", field="token")
         self.on_change("token_revoke", number, ids)
@@ -400,7 +400,7 @@ class AdministeredOwners:
         number = self.number(group, is_group=True)
         own, given = self.number(member, is_group=False), tuple(map(Scope, scopes))
         scope_names = [each.value for each in given]
-        joined = self._call("join_group", number, own, scope_names)
+        joined = self._call_as_admin("join_group", number, own, scope_names)
         (joined_at,) = joined[0] if joined else (None,)
         self.on_change("group_join", number, [str(own), member, *given])
         return Membership(group=group, member=member, scopes=given, joined_at=joined_at)
@@ -408,7 +408,7 @@ class AdministeredOwners:
     def leave(self, group: str, member: str) -> None:
         """End an owner's membership of a group. Raises `NotFound`."""
         number, own = self.number(group, is_group=True), self.number(member)
-        if not self._call("leave_group", number, own):
+        if not self._call_as_admin("leave_group", number, own):
             raise NotFound(f"{member} is no member of {group}", field="member")
         self.on_change("group_leave", number, [str(own), member])
 
@@ -422,18 +422,20 @@ class AdministeredOwners:
                 scopes=tuple(map(Scope, scopes)),
                 joined_at=joined_at,
             )
-            for of, member, scopes, joined_at in self._call(
+            for of, member, scopes, joined_at in self._call_as_admin(
                 "list_members", number, OWNERS_LISTED_MAX
             )
         ]
 
     def number(self, name: str, *, is_group: bool | None = None) -> int:
         """Return an owner's number; with `is_group`, accept groups alone (True) or none. Raises `NotFound`."""
-        return self._find(name, is_group=is_group)[0]
+        return self._find_owner(name, is_group=is_group)[0]
 
-    def _find(self, name: str, *, is_group: bool | None = None) -> tuple[int, bool]:
+    def _find_owner(
+        self, name: str, *, is_group: bool | None = None
+    ) -> tuple[int, bool]:
         """Return an owner's number, and whether it is a group; arguments and errors as in `number`."""
-        found = self._call("find_owner", name)
+        found = self._call_as_admin("find_owner", name)
         if not found or is_group not in (None, found[0][1]):
             kind, other = ("group", "an owner") if is_group else ("owner", "a group")
             but = f", but {other} of that name" if found else ""
@@ -462,7 +464,7 @@ def _group_token_error(group: str) -> InvalidRequest:
     )
 
 
-def _issue(
+def _issue_token(
     session: PostgresSession,
     number: int,
     name: str,

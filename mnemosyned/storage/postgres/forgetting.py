@@ -86,7 +86,7 @@ def purge_tables(pool: Pool, tables: Sequence[str]) -> bool:
     """
     with pool.outside_transactions(0) as session:
         require_ownership(session, tables)
-        return wait_until_unseen(session) and _vacuum(session, tables)
+        return wait_until_unseen(session) and _vacuum_tables(session, tables)
 
 
 def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
@@ -110,7 +110,7 @@ def wait_until_unseen(session: PostgresSession) -> bool:
     return False
 
 
-def _vacuum(session: PostgresSession, tables: Sequence[str]) -> bool:
+def _vacuum_tables(session: PostgresSession, tables: Sequence[str]) -> bool:
     """VACUUM tables with their index entries and TOAST; return False if a table stays locked."""
     session.execute(f"SET lock_timeout = '{LOCK_S}s'")
     session.execute("SET statement_timeout = 0")  # a large table takes minutes
@@ -366,7 +366,7 @@ class PostgresDeletion(DeletionStore):
             ]
             session.add_to_totals(tier, count=-len(sizes), characters=-sum(sizes))
 
-    def _insert(
+    def _insert_memory(
         self, session: PostgresSession, memory: MemoryRecord, seq: int | None
     ) -> int:
         if seq is None:

@@ -133,10 +133,10 @@ class PostgresIntake(records.IntakeTransaction):
     _said = SAID_BEFORE
     same_message = SAME_MESSAGE
 
-    def _insert(self, memories: Sequence[MemoryRecord]) -> None:
+    def _insert_memories(self, memories: Sequence[MemoryRecord]) -> None:
         insert_new(self._session, memories)
 
-    def _finish(self) -> int:
+    def _finish_intake(self) -> int:
         """Lock the owner's row; return how many memories this transaction has inserted.
 
         `working` has the number of working memories, to be read after the commit.

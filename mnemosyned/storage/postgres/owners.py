@@ -58,7 +58,7 @@ class PostgresOwners(administration.AdministeredOwners):
         names = list(names)
         if not (names and self.owns_tables()):
             return []
-        return [name for name in names if not self._call("find_owner", name)]
+        return [name for name in names if not self._call_as_admin("find_owner", name)]
 
     def _ask(self, function: str, *values: object) -> list[Row]:
         """Call a function of the schema that needs no right to administer; return its rows."""

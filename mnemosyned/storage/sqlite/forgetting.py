@@ -128,7 +128,7 @@ class SqliteDeletion(DeletionStore):
         for seq, content, role in indexed:
             fulltext.unindex_memory(session, seq, content, role)
 
-    def _insert(
+    def _insert_memory(
         self, session: SqliteSession, memory: MemoryRecord, seq: int | None
     ) -> int:
         inserted = session.execute(INSERT_NUMBERED, (seq, *memory_row(memory)))

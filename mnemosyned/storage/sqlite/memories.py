@@ -68,7 +68,7 @@ class SqliteIntake(records.IntakeTransaction):
     same_message = SAME_MESSAGE
     _inserted: list[tuple[int, MemoryRecord]] = field(default_factory=list)
 
-    def _insert(self, memories: Sequence[MemoryRecord]) -> None:
+    def _insert_memories(self, memories: Sequence[MemoryRecord]) -> None:
         """Insert memories into working memory with tags and validity, without index entries."""
         before = len(self._inserted)
         whole = len(memories) - len(memories) % TOGETHER
@@ -84,7 +84,7 @@ class SqliteIntake(records.IntakeTransaction):
             if memory.tags or memory.valid_until:
                 insert_tags_and_validity(self._session, seq, memory)
 
-    def _finish(self) -> int:
+    def _finish_intake(self) -> int:
         # Indexed after all rows: an insert with a trigger is a savepoint, at which FTS5 would write
         # out what it has gathered, row by row (twice the time of the batch).
         texts = [(seq, memory.content, memory.role) for seq, memory in self._inserted]

@@ -116,7 +116,7 @@ class DatabaseFile:
         flags |= os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         with _owning:
             # Looked at first: to open and close it costs its locks.
-            if _identity(path) in _owned:
+            if _file_identity(path) in _owned:
                 raise DatabaseInUse(_IN_USE.format(path))
             descriptor = os.open(path, flags, PRIVATE)
             try:
@@ -137,28 +137,28 @@ class DatabaseFile:
 
     def save_companion_identities(self) -> None:
         """Save device and inode of the open log and its index, so that a change is noticed."""
-        seen = {str(path): _identity(path) for path in self._companion_paths()}
+        seen = {str(path): _file_identity(path) for path in self._companion_paths()}
         self._companions = {
             path: identity for path, identity in seen.items() if identity
         }
 
     def presence(self) -> Presence:
         """Return the state of the path: whether it still leads to the open file and its log."""
-        identity = _identity(self._name)
+        identity = _file_identity(self._name)
         if identity is None:
             deleted = os.fstat(self._descriptor).st_nlink == 0
             return Presence.DELETED if deleted else Presence.MOVED
         if identity != self._identity:
             return Presence.REPLACED
         for path, known in self._companions.items():
-            if _identity(path) != known:
+            if _file_identity(path) != known:
                 return Presence.LOG_DELETED
         return Presence.HERE
 
     def is_log_replaced(self) -> bool:
         """Return whether another log that is not empty has taken the path of the open log."""
         wal = self._companion_paths()[0]
-        identity = _identity(wal)
+        identity = _file_identity(wal)
         return (
             identity not in (None, self._companions.get(str(wal)))
             and wal.stat().st_size > 0
@@ -167,7 +167,7 @@ class DatabaseFile:
     def remove_companions(self) -> None:
         """Delete the open write-ahead log and its index; a new file under the same name stays."""
         for path, known in self._companions.items():
-            if _identity(path) == known:
+            if _file_identity(path) == known:
                 Path(path).unlink(missing_ok=True)
 
     def warnings(self) -> list[str]:
@@ -340,7 +340,7 @@ _IN_USE = (
 )
 
 
-def _identity(path: str | Path) -> Identity | None:
+def _file_identity(path: str | Path) -> Identity | None:
     """Return device and inode of the file at a path; None if there is no file."""
     try:
         status = os.stat(path)  # noqa: PTH116 at each commit: a Path takes twice as long
