@@ -36,8 +36,9 @@ from mnemosyned.memory.values import (
 from mnemosyned.summary.grounding.check import SHARED_MIN, find_content_stems
 from mnemosyned.summary.grounding.names import find_unknown_names
 from mnemosyned.summary.rollup import SPEAKERS
-from mnemosyned.text.languages.tables import WEEKDAYS
+from mnemosyned.text.languages.tables import WEEKDAYS, count_stop_words
 from mnemosyned.text.sentences import split_sentences
+from mnemosyned.text.tokens import TITLES
 from mnemosyned.verbs import conversation, memories
 from mnemosyned.verbs.listing import Days, DayTotals, ListMemories, PeriodUnit, Projects
 from mnemosyned.verbs.retention import Forget, Restore
@@ -130,9 +131,11 @@ KINDS = {"name": "query", "project": "project", "source": "source"}
 
 _NO_NAMES = frozenset(f"{day}s" for day in WEEKDAYS).union(
     """kb mb gb tb khz mhz ghz kwh eur usd add backup book build bump call check cut drop fix keep
-    merge migrate move ping remove rename replace revert rewrite run skip split switch test use""".split(),
+    merge migrate move ping remove rename replace revert rewrite run skip split switch test use
+    herrn ja nein oui""".split(),
+    TITLES,
 )
-"""Plurals of days, units, and verbs that open a request: "Drop MySQL"."""
+"""Plurals of days, units, titles such as "Frau", and verbs that open a request: "Drop MySQL"."""
 
 
 def count_names(
@@ -141,22 +144,27 @@ def count_names(
     """Return the names in texts, each with its number of texts and newest time, most frequent first.
 
     Each text comes with its time and its speaker. If more than `FEW_NAMES` are found, names in a single text
-    are left out.
+    are left out. Spellings that differ only in case are one name, in the most frequent spelling.
     """
     moments: dict[str, list[datetime]] = {}
+    spellings: dict[str, Counter[str]] = {}
     for moment, speaker, text in texts:
         found = find_unknown_names(text[:READ_CHARS_MAX], _NO_NAMES, "")
-        names = {name.removesuffix("'s") for name in found}
+        names = [
+            name.removesuffix("'s") for name in found if not count_stop_words(name)
+        ]
         if speaker.casefold() not in SPEAKERS:
-            names.add(speaker)
+            names.append(speaker)
+        names = [name for name in names if len(name) > 1 or not name.isascii()]
         for name in names:
-            if len(name) > 1 or not name.isascii():
-                moments.setdefault(name, []).append(moment)
+            spellings.setdefault(name.casefold(), Counter())[name] += 1
+        for key in {name.casefold() for name in names}:
+            moments.setdefault(key, []).append(moment)
     # One text alone often has a word that only looks like a name.
     least = 1 if len(moments) <= FEW_NAMES else 2
     listed = [
-        (name, len(said), max(said))
-        for name, said in moments.items()
+        (spellings[key].most_common(1)[0][0], len(said), max(said))
+        for key, said in moments.items()
         if len(said) >= least
     ]
     return sorted(listed, key=lambda each: (-each[1], each[0]))[:NAMES_MAX]

@@ -402,6 +402,7 @@ def test_receipts_say_what_waits(visitor: Visitor, memory: Memory) -> None:
 
 def test_the_nearest_are_apart_from_hits(visitor: Visitor, memory: Memory) -> None:
     memory.remember("The quarterly invoices go to Bob.", id="bob")
+    memory.sleep(force=True)
 
     page = seen_by(
         visitor,
@@ -413,6 +414,7 @@ def test_the_nearest_are_apart_from_hits(visitor: Visitor, memory: Memory) -> No
     assert "a note" in page.text
     assert page.text.index("Nearest, though no answer") > 0
     assert "/memory?id=bob" in page.links
+    assert "1 of 1 original shown" in page.text
 
 
 def test_a_mistake_in_a_filter_is_named_while_a_person_types(visitor: Visitor) -> None:

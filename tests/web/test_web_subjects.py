@@ -155,12 +155,15 @@ def test_names_are_counted_by_texts_and_speakers() -> None:
         (NOON + timedelta(days=1), "Noor", "I told Keiko about it."),
         (NOON, "assistant", "昨日、田中さんと話した。"),
         (NOON, "user", "Drop Noor. The disk has 64 GB."),
+        (NOON, "user", "Yes, we met KEIKO there, and Frau Kessler."),
+        (NOON, "user", "Die Heizung ist kaputt. Herr Kessler kommt mit."),
     ]
 
     found = {name: (count, last) for name, count, last in count_names(texts)}
 
     assert found == {
-        "Keiko": (2, NOON + timedelta(days=1)),
+        "Keiko": (3, NOON + timedelta(days=1)),
+        "Kessler": (2, NOON),
         "Noor": (2, NOON + timedelta(days=1)),
         "田中": (1, NOON),
     }
