@@ -44,7 +44,10 @@ _LINE_FEEDS = str.maketrans({"\n": r"\n", "\t": r"\t"})
 
 
 def escape_invisible(text: str) -> str:
-    r"""Return the text with invisible characters, except line feeds and tabs, as escapes such as `\x1b`."""
+    r"""Return the text with invisible characters, except line feeds and tabs, as escapes such as `\x1b`.
+
+    Both characters of a Windows line break become one line feed.
+    """
     if text.isascii() and text.isprintable():  # fillers are printable
         return text
     return _INVISIBLE_OR_JOINER.sub(_python_escape, text.replace("\r\n", "\n"))
@@ -132,7 +135,7 @@ def chars_that_fit(text: str, cells: int) -> int:
 
 
 def wrap_cells(text: str, first: int, further: int) -> list[str]:
-    """Return the lines of a paragraph: the first up to `first` cells wide, others `further`.
+    """Return the lines of a paragraph: the first up to `first` cells wide, the others up to `further`.
 
     Lines break at spaces. Words longer than a line and East Asian text are broken where the line ends.
     """
@@ -182,8 +185,8 @@ def find_matching_words(
 ) -> Iterator[tuple[int, int]]:
     """Yield the start and the end of each word of a text that matches a query, for highlighting.
 
-    `matching` are the words of the query. A word of the text matches if it equals a query word, also with
-    a common ending.
+    `matching` are the words of the query. A word of the text matches if it is a query word, with or
+    without an ending as in `_words_pattern`. Case and accents are ignored.
     """
     if matching:
         pattern = _words_pattern(map(_plain_lower, matching))
@@ -192,7 +195,7 @@ def find_matching_words(
 
 
 def cut_before_match(text: str, matching: Sequence[str], *, room: int = 100) -> str:
-    """Return a text so that its first match is within `room` characters; an ellipsis replaces its start."""
+    """Return a text, with `…` for its start if its first word of `matching` is beyond `room` characters."""
     first, _ = next(find_matching_words(text, matching), (0, 0))
     if first <= room:
         return text
@@ -200,10 +203,11 @@ def cut_before_match(text: str, matching: Sequence[str], *, room: int = 100) -> 
 
 
 def _words_pattern(words: Iterable[str]) -> str:
-    """Return a regular expression that matches one of some words with common English endings.
+    """Return a regular expression that matches any of some words, with or without an ending.
 
-    A short word of a script without spaces matches anywhere in a text. A word with digits or signs
-    has no endings. The pattern names each class of letters once, as compiling one takes milliseconds.
+    A word of up to `SHORT_CHARS` letters takes common English endings, a longer one up to six letters, and
+    one with digits or signs none. A short word of a script without spaces matches anywhere in a text.
+    The pattern names each class of letters once, as compiling one takes milliseconds.
     """
     anywhere, of_ending = list[str](), defaultdict[str, list[str]](list)
     for word in words:

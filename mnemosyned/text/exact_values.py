@@ -1,10 +1,9 @@
 """Extracts the exact values of a text, such as dates, numbers and addresses, and its secrets.
 
-One pattern reads the text in one pass: it skips runs of plain words, and the digits of a URL, an
-e-mail address or a date are not numbers of their own. All repetitions are bounded, so that the
-time is linear in the text. A chain of parts is matched as a whole, by a lookahead and a
-backreference to its group: Python before 3.11.6 matches possessive repetitions and atomic groups
-wrongly.
+One pattern reads the text in one pass: it skips runs of plain words, and the digits of a URL, an e-mail address
+or a date are not numbers of their own. All repetitions are bounded, so that the time is linear in the text. A
+chain of parts is matched as a whole, by a lookahead and a backreference to its group: Python before 3.11.6
+matches possessive repetitions and atomic groups wrongly.
 """
 
 from __future__ import annotations
@@ -45,7 +44,10 @@ _GLUED_TAIL = compile_on_use(_PATTERNS["glued_tail"])
 
 
 def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
-    """Return the secrets, then the exact values of a text, each once, in order, `DETAILS_MAX` at most."""
+    """Return the secrets, then the exact values of a text, each once, in order, `DETAILS_MAX` at most.
+
+    Values inside a secret are left out. `memory` is the id of the memory that the details belong to.
+    """
     secrets = find_secrets(text)[:DETAILS_MAX]
     details: dict[tuple[DetailKind, str], Detail] = {}
     for kind, start, stop in secrets:

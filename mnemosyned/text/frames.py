@@ -50,18 +50,19 @@ _ALIKE = str.maketrans("‐‒–—―−∕⁄⧸∣", "------///|")
 
 
 def neutralize(text: str) -> str:
-    """Return the text with `‹` for `<` in prompt tags such as `<system>` and in chat marks.
+    """Return the text with `‹` for `<` in prompt tags such as `<system>`, and `⟦` for `[` in chat marks.
 
-    The text then can neither begin nor end a frame or a turn of a conversation. Other brackets stay,
-    so that code is readable. Invisible characters are removed, and all line breaks become line feeds.
+    The text then can neither begin nor end a frame or a turn of a conversation. Other brackets stay, so
+    that code is readable. Invisible characters, and blanks at both ends, are removed; all line breaks
+    become line feeds.
     """
     return neutralize_tags(strip_invisible(text).strip())
 
 
 def neutralize_line(text: str) -> str:
-    """Return the text on one line, with `‹` for `<` in prompt tags.
+    """Return a name or rule for a line of a prompt: on one line, with `‹` for `<` in prompt tags.
 
-    Invisible characters are removed. This is for names and rules, each on a line of a prompt.
+    Invisible characters are removed, and white space becomes single spaces.
     """
     return neutralize_tags(" ".join(strip_invisible(" ".join(text.split())).split()))
 
@@ -69,15 +70,14 @@ def neutralize_line(text: str) -> str:
 def format_origin(*parts: str) -> str:
     """Return the parts of a quotation's origin, such as date and speaker, joined by commas.
 
-    Each part is made harmless for a prompt, and its square brackets become round; empty parts are
-    left out.
+    Each part is made harmless for a prompt, and its square brackets become round; empty parts are left out.
     """
     lines = (neutralize_line(part).translate(_ROUND) for part in parts)
     return ", ".join(filter(None, lines))
 
 
 def neutralize_tags(text: str) -> str:
-    """Return the text with `‹` for `<` in prompt tags and chat marks, at the same length.
+    """Return the text with `‹` for `<` in prompt tags, and `⟦` for `[` in chat marks, at the same length.
 
     The text must have no invisible characters. A second call changes nothing.
     """

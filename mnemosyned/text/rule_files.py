@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 @cache
 def read_tables(module: str, name: str) -> dict[str, Any]:
-    """Return the tables of the TOML file `name` next to a module, given by its `__file__`."""
+    """Return the tables, to be left unchanged, of the TOML file `name` next to a module's `__file__`."""
     return tomllib.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
 
 

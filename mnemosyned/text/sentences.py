@@ -75,9 +75,8 @@ def contains_statement(text: str, statement: str) -> bool:
 def split_sentences(text: str) -> list[tuple[str, bool]]:
     """Return each sentence of a text, with True if the sentence begins a line.
 
-    White space is collapsed. A line without sentence ends (a log line, a row, a giant JSON value)
-    is one sentence; sentences longer than `SENTENCE_CHARS_MAX` are cut, if possible at a comma or
-    space.
+    White space is collapsed. A line without sentence ends (a log line, a row, a giant JSON value) is one
+    sentence; sentences longer than `SENTENCE_CHARS_MAX` are cut, if possible at a comma or space.
     """
     if text.isprintable() and "  " not in text:
         lines = [text.strip()]

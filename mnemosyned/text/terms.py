@@ -125,10 +125,10 @@ _DOUBLES = tuple(2 * letter for letter in "bcdfghjkmnpqrtvwxy0123456789")
 
 
 def _remove_participle_ending(word: str) -> str:
-    """Return the word without `ed` or `ing`, as a verb, by step 1b of Porter's algorithm.
+    """Return the verb of a participle in `ed` or `ing`, by step 1b of Porter's algorithm.
 
-    A doubled consonant becomes single (`hopp` of `hopping`), and an `e` is added after a short
-    word: `hope` for `hop` from `hoping`.
+    The ending is removed if a vowel stands before it. A doubled consonant becomes single: `hop` for
+    `hopping`. A short word gets an `e`: `hope` for `hoping`. Other words are returned unchanged.
     """
     if word.endswith("eed") and word != "eed":
         return word[:-1] if _letter_kinds(word[:-3]).count("vc") else word
@@ -368,9 +368,9 @@ class Terms:
 
     @property
     def are_names(self) -> bool:
-        """Whether all terms are names and codes, at least one a code with digits: `Renate QX-48213`.
+        """Whether all terms are names and codes, at least one a code with two digits: `Renate QX-48213`.
 
-        Unlike `mp3`, they have no meaning for semantic search.
+        Semantic search knows no meaning of such terms; it does of `mp3`.
         """
         codes = {
             word
@@ -392,7 +392,7 @@ class Terms:
 
 
 def parse_terms(text: str) -> Terms:
-    """Return the search terms of a question, up to `TERMS_MAX`; stop words only without other words."""
+    """Return the search terms of a question, up to `TERMS_MAX` words, without stop words if others are left."""
     words: dict[str, str] = {}
     for raw in _UNSPACED_RUN.sub(" ", text).split():
         token = _POSSESSIVE.sub("", _EDGES.sub("", raw))

@@ -49,9 +49,8 @@ def may_have_relative_dates(text: str) -> bool:
 def annotate_relative_dates(text: str, written_at: datetime) -> str:
     """Return the text with the date in brackets after each relative date: `yesterday (7 May 2023)`.
 
-    `written_at` is when the text was written. Only unambiguous expressions are resolved: "last
-    Friday" and "next week" mean different days to different people. Code and quotations stay as
-    they are.
+    `written_at` is when the text was written. Only unambiguous expressions are resolved: "last Friday" and
+    "next week" mean different days to different people. Code and quotations stay as they are.
     """
 
     def annotate(match: re.Match[str]) -> str:
@@ -81,7 +80,7 @@ _MONTHS_OF = {"month": 1, "year": 12}
 def _format_shifted_date(today: date, unit: str, amount: int) -> str:
     """Return the day, month or year that is `amount` units after `today`, as text.
 
-    With weeks, this is "about" and a day; a negative `amount` goes back. Empty outside the calendar.
+    For weeks, the text is "about" and the day. A negative `amount` goes back. Empty if outside the calendar.
     """
     if days := _DAYS_OF.get(unit):
         meant = day_at(today, amount * days)

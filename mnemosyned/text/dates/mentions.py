@@ -139,7 +139,7 @@ class MentionReader:
         self._term = re.compile(rf"(?<!\w)(?:{either})(?!\w)", re.IGNORECASE)
 
     def mentions_any_time(self, text: str, said_at: datetime) -> bool:
-        """Return True if a text's beginning mentions a time that overlaps a span and is not longer."""
+        """Return True if the start of a text names a time that overlaps one of the spans and is no longer."""
         text = text[:MENTION_CHARS_MAX]
         terms = islice(self._term.finditer(text), PLACES_MAX)
         said = "\n".join(

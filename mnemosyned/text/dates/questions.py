@@ -67,9 +67,9 @@ class TimeSpan:
     until: datetime
 
     def with_margin(self) -> TimeSpan:
-        """Return the span extended by up to a week at its end and a day at its start.
+        """Return the span extended by one to seven days at its end, and by a seventh of these at its start.
 
-        A longer span has a larger margin, which is needed as people report events late.
+        The margin at the end is as long as the span, within these bounds: people report events late.
         """
         margin = max(_DAY, min(self.until - self.since, 7 * _DAY))
         return TimeSpan(shift(self.since, -margin / 7), shift(self.until, margin))
@@ -110,7 +110,10 @@ def matched_spans(
 def _calendar_span(
     groups: Mapping[str, str], today: datetime, *, ahead: bool
 ) -> TimeSpan | None:
-    """Return the latest or, with `ahead`, next span of a date, month, season or year; None for others."""
+    """Return the span of a date, month, season, Easter or year; None for other expressions.
+
+    Without a year, it is the latest such span, or with `ahead`, except for a season, the next.
+    """
     if not groups.keys().isdisjoint(("season", "quarter")):
         return _season_span(groups, today)
     if "feast" in groups:
@@ -419,7 +422,10 @@ class _TimeReader:
         return tuple(self._spans[: self._spans_max])
 
     def question_times(self) -> QuestionTimes:
-        """Return the spans, the order asked for and the remaining words of the question."""
+        """Return the spans, the order asked for and the remaining words of the question.
+
+        A question about now has no spans, unless it names a month or year: "is it still on Wednesday".
+        """
         order, subject = extract_time_order(self._unmatched)
         if order is TimeOrder.CURRENT and self._is_dated:
             order = None
@@ -456,7 +462,7 @@ def _blank_out(text: str, match: re.Match[str], blank: str) -> str:
 
 
 def _may_mention_time(text: str) -> bool:
-    """Return False if a text surely has no time expression; a quick check."""
+    """Return False if a text surely has no English time expression; a quick check."""
     words = WORD.findall(text.casefold())
     return not _HINTS.isdisjoint(words) or any(
         (len(word) == 4 and word.isdigit())
@@ -647,7 +653,7 @@ def extract_time_order(text: str) -> tuple[TimeOrder | None, str]:
 
 
 def asks_about_future(text: str) -> bool:
-    """Return True if a question has a verb in the present or future, and none in the past.
+    """Return True if a question has a word such as "is" or "will", and none such as "was" or "since".
 
     If so, a weekday or date in the question is the coming one.
     """

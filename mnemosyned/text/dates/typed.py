@@ -70,9 +70,9 @@ class AmbiguousDate(ValueError):
 def read_time(text: str, now: datetime, *, ahead: bool = False) -> TypedTime | None:
     """Return the span of a typed time, in UTC, or None if the text is no time.
 
-    A time of day is a span whose ends are equal. `now` is aware, and its zone decides where a day
-    begins. With `ahead`, a time that could be past or future is future: `friday`, `18 Nov`, `7d`.
-    Raises `AmbiguousDate`.
+    A time of day or a duration gives a span whose ends are equal. `now` is aware, and its zone decides
+    where a day begins. With `ahead`, a time that could be past or future is future: `friday`, `18 Nov`,
+    `7d`. Raises `AmbiguousDate`.
     """
     words = _normalize_text(text)
     if not words:
@@ -164,8 +164,8 @@ def _read_day_at_clock(
 ) -> TypedTime | None:
     """Return the instant of a matched time of day on the day that `words` name, or today.
 
-    If the instant is not future with `ahead`, or not past without, the next or previous such day is
-    taken, such as another Friday. None if `words` name no single day.
+    Words such as "friday" mean the last such day with a past instant or, with `ahead`, the next with a
+    future one. Without words but with `ahead`, a past time means tomorrow. None for no single day.
     """
     clock = _parse_clock_time(match)
     kind = words or "today"
@@ -355,7 +355,7 @@ def _read_english_time(words: str, now: datetime, *, ahead: bool) -> TypedTime |
 
 
 def _nearest_leap_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Return the last or, with `ahead`, next leap day for words such as "29 february"; None if too far."""
+    """Return the last or, with `ahead`, next 29 February, as `words` name it; None beyond the calendar."""
     for years in range(LEAP_YEARS + 1):
         year = now.year + (years if ahead else -years)
         day = _read_english_time(f"{words} {year}", now, ahead=ahead)

@@ -145,7 +145,7 @@ _LETTERS_ALIKE = str.maketrans({"ı": "i", "ſ": "s", "\u0307": None})
 
 
 def fold_letters(text: str) -> str:
-    """Return a text in lower case, with i for ı and İ and s for ſ: letters alike if case is ignored."""
+    """Return a text in lower case, with i for ı and İ, and s for ſ, which patterns without case confuse."""
     return text.lower().translate(_LETTERS_ALIKE)
 
 
@@ -234,7 +234,7 @@ def script_shares(text: str) -> dict[str, float]:
 
 
 def foreign_script(summary: str, sources: str) -> str:
-    """Return the name of a script that a summary uses and its sources do not; empty for none."""
+    """Return the script in which much of a summary, but little of its sources, is written; empty for none."""
     if len(_LETTERS.sub("", summary)) > len(summary) - LETTERS_MIN:
         return ""
     known = script_shares(sources)

@@ -58,7 +58,7 @@ _IBAN_CHARS = {code[:2]: int(code[2:]) for code in _TABLES["ibans"].split()}
 
 
 def find_by_format(text: str) -> list[Secret]:
-    """Return the secrets of a known format in a text, such as an AWS key or a card number."""
+    """Return the secrets of a known format in a text, such as an AWS key; they are unsorted and may overlap."""
     if not text.isascii():
         text = without_unspaced(text)  # in which a token ends, as at a space
     secrets: list[Secret] = []
@@ -221,8 +221,8 @@ def extract_secrets(text: str) -> list[Detail]:
 def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
     """Return the text with `[secret:KIND]` in place of every secret.
 
-    Secrets among `known`, the details of other texts, are masked as well. A secret that ends in `!` or
-    `?` is also masked without this sign, which may belong to the sentence.
+    Secrets of `KNOWN_CHARS_MIN` characters among `known`, the details of other texts, are masked as well.
+    A secret that ends in `!` or `?` is also masked without this sign, which may belong to the sentence.
     """
     secrets = find_secrets(text)
     known_secrets = [detail for detail in known if detail.kind in SECRET_KINDS]
@@ -264,7 +264,7 @@ def mask_metadata(
 
 
 def _mask_value(value: Any, key: str, levels: int) -> Any:  # noqa: ANN401 whatever JSON can hold
-    """Return a copy of a JSON value with secrets masked; `key` is the name of the value."""
+    """Return a JSON value with secrets masked, as `mask_metadata` does; `key` is the value's name."""
     if isinstance(value, str):
         masked = mask_secrets(value)
         if masked != value:

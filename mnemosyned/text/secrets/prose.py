@@ -67,7 +67,7 @@ class SecretName(NamedTuple):
     end: int
 
     @property
-    def has_spaces(self) -> bool:
+    def in_spaced_script(self) -> bool:
         """Whether the name is in a script that puts spaces between words."""
         return self.word[-1] < FIRST_WITHOUT_SPACES
 
@@ -185,7 +185,7 @@ def find_value_links(name: SecretName) -> Iterator[ValueLink]:
         return
     mark = text[end : end + 1]
     is_quoted = mark and mark in CLOSING_QUOTES and text[name.start - 1] == mark
-    if name.word not in _COLON_ONLY and name.has_spaces and not is_quoted:
+    if name.word not in _COLON_ONLY and name.in_spaced_script and not is_quoted:
         yield from _find_distant_links(name)
 
 
@@ -338,7 +338,7 @@ def read_candidate(text: str, start: int) -> SecretCandidate | None:
 
 
 def may_be_password(value: str) -> bool:
-    """Return True if a value may be a password; blanks, placeholders, addresses and dates may not."""
+    """Return False if a value cannot be a password: under four characters, a placeholder, address or date."""
     blank = not value.strip("*•.xX-_")
     if blank or len(value) < PASSWORD_CHARS_MIN:
         return False
@@ -370,7 +370,10 @@ def looks_random(value: str, chars_min: int) -> bool:
 
 
 def find_by_name(text: str) -> Iterator[Secret]:
-    """Yield the secrets in a text that follow or precede a name such as "password", in order."""
+    """Yield the secrets in a text that follow or precede a name such as "password", in order.
+
+    The search stops after `FRUITLESS_MAX` names without a value, or more in a long text.
+    """
     done = fruitless = 0
     for name in find_names(text):
         fruitless_max = FRUITLESS_MAX + name.start // CHARS_PER_NAME
@@ -422,7 +425,10 @@ def _keep_if_strong(value: SecretCandidate | None) -> SecretCandidate | None:
 
 
 def _read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate | None:
-    """Return the words from `start` if likely a passphrase, else None; `named` if called a passphrase."""
+    """Return the words from `start` if likely a passphrase, else None.
+
+    `named` says that the text calls them a passphrase, and not only a password.
+    """
     limit = start + PHRASE_CHARS_MAX
     match = _WORDS.match(text, start, limit)
     if match is None or match.end() == limit < len(text):
@@ -442,7 +448,7 @@ def _read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate |
 def _is_password(
     text: str, value: SecretCandidate, link: ValueLink, *, short: bool
 ) -> bool:
-    """Return True if a value after a name is a password; `short` after a mere "pass" demands more."""
+    """Return True if a value after a name is a password; after "pass" (`short`), no number or plain word is."""
     words, quoted = value.text, value.quoted
     if not may_be_password(words.replace(" ", "") if quoted else words):
         return False
@@ -484,7 +490,7 @@ def _find_changed_passwords(
     start = skip_words(low, end, min(end + WINDOW_CHARS, len(low)), _CHANGES)
     limit = min(start + WINDOW_CHARS, len(low))
     tokens = list(islice(TOKEN.finditer(low, start, limit), 4))
-    if len(tokens) < 4 or not name.has_spaces:
+    if len(tokens) < 4 or not name.in_spaced_script:
         return None
     opening, old, to, new = tokens
     if to[0] not in FROM_TO.get(opening[0], ()):
@@ -515,7 +521,7 @@ def _find_successors(name: SecretName, stop: int) -> Iterator[Secret]:
 
 def _find_value_before(name: SecretName) -> SecretCandidate | None:
     """Return the value of "use X as the password" or "X is my password"; None for other text."""
-    if not name.has_spaces:
+    if not name.in_spaced_script:
         return None
     window = max(0, name.start - BEFORE_CHARS)
     tokens = list(TOKEN.finditer(name.low, window, name.start))[-4:]
