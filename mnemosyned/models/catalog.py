@@ -55,10 +55,9 @@ def download(
 ) -> str:
     """Download a file to the path `target`, checking its digest, and return its SHA-256.
 
-    An interrupted download stays next to the target as `.part`, and the next call resumes it.
-    `progress` is called with the bytes received and the total or None; `pause_s` is the first pause
-    in seconds before a retry. Raises `FetchFailed`, and `InvalidRequest` for an address without
-    TLS.
+    An interrupted download stays next to the target as `.part`, and the next call resumes it. `progress` is
+    called with the bytes received and the total or None; `pause_s` is the first pause in seconds before a
+    retry. Raises `FetchFailed`, and `InvalidRequest` for an address without TLS.
     """
     check_url(request.url)
     make_private_folder(str(target.parent))
@@ -191,7 +190,7 @@ class _Download:
         )
 
     def _request_rest(self, received: int) -> None:
-        """Append the file's bytes after the first `received`. Raises an error if it is still incomplete."""
+        """Request and append the file's bytes after the first `received`. Raises an error if some are lost."""
         headers = {"Accept-Encoding": "identity", "User-Agent": "mnemosyned"}
         if received:
             headers["Range"] = f"bytes={received}-"
@@ -356,10 +355,7 @@ class ModelStore:
     def resolve(
         self, name: str, *, sha256: str | None = None
     ) -> tuple[DownloadRequest, Path]:
-        """Return the download, expecting `sha256`, of a catalog name or URL, and the path for the file.
-
-        Raises `InvalidRequest`.
-        """
+        """Return the download (checked by `sha256`) of a name or URL, and its path. Raises `InvalidRequest`."""
         if known := CATALOG.get(name):
             request = replace(known, sha256=sha256)
         elif "://" in name:

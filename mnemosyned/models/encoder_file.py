@@ -68,10 +68,7 @@ class EncoderFile:
         self._table_bytes = self.arrays[TABLE].nbytes
 
     def release_table(self) -> None:
-        """Give the table's pages back to the system, so that this process takes less memory.
-
-        The next access maps them again, usually from the system's page cache.
-        """
+        """Give the memory of the table of word pieces back to the system until the next access maps it."""
         self._map.madvise(mmap.MADV_DONTNEED, HEADER_BYTES, self._table_bytes)
 
 

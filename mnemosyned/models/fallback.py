@@ -73,9 +73,9 @@ class CircuitBreaker:
         return ended
 
     def record_rejection(self, reason: str) -> bool:
-        """Count a rejected answer; return True if these were too many in a row, and open the breaker."""
+        """Count a rejected answer; open the breaker and return True if too many in a row, else close it."""
         self._rejected += 1
-        if self._rejected < REJECTED_IN_A_ROW_MAX:  # the model does answer
+        if self._rejected < REJECTED_IN_A_ROW_MAX:
             self.reason, self._opened, self._cool_down = "", None, COOL_DOWN
             return False
         self.record_failure(

@@ -90,10 +90,7 @@ class LlamaModel(TextModel):
         return self._request_reply(Complete(asked, max_tokens, temperature)).text
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return a unit vector for each text as bytes of little-endian half-precision floats.
-
-        Raises `SummarizerFailed`.
-        """
+        """Return each text's unit vector in half precision, little-endian. Raises `SummarizerFailed`."""
         return self._request_reply(Embed(list(texts))).vectors
 
     def close(self) -> None:

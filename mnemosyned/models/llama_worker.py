@@ -116,10 +116,7 @@ class CompletionEngine:
         self._control = _compile_control_tokens(llama_cpp, self._llama)
 
     def answer(self, request: CountTokens | Complete | Embed) -> WorkerReply:
-        """Return the reply to a request: the number of tokens of a text, or an answer.
-
-        Raises `RequestFailed`, also for a request for vectors.
-        """
+        """Return the number of tokens of a text, or an answer. Raises `RequestFailed`, also for vectors."""
         if isinstance(request, Embed):
             raise RequestFailed(WorkerFailure.OTHER, "not loaded for vectors")
         if isinstance(request, CountTokens):
@@ -147,10 +144,7 @@ class CompletionEngine:
         return 0
 
     def _complete(self, request: Complete) -> str:
-        """Return the model's answer to a conversation.
-
-        Raises `RequestFailed` if the conversation is too long for the context window.
-        """
+        """Return the model's answer. Raises `RequestFailed` if the conversation is too long for the window."""
         messages = [
             {**message, "content": self._split_control_tokens(message["content"])}
             for message in request.messages

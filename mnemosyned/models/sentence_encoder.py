@@ -111,7 +111,7 @@ class _LoadedEncoder:
         self._split_cached = lru_cache(WORDS_MAX)(split_word)
 
     def tokens(self, text: str) -> list[int]:
-        """Return up to `TOKENS_MAX` word pieces of a text, first that of the beginning, and that of the end."""
+        """Return ids of word pieces: the beginning's, a text's up to `TOKENS_MAX` in all, and the end's."""
         text = text.translate(SPACES)
         if not text.isascii():
             parts = text.split(WIDE_TILDE)
@@ -131,7 +131,7 @@ class _LoadedEncoder:
         return [*ids[:TOKENS_MAX], END]
 
     def encode(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
-        """Return a matrix with a row of length one for each text."""
+        """Return a matrix whose rows are unit vectors, one for each text."""
         rows = [self.tokens(text) for text in texts]
         made: list[Any] = []
         batch: list[list[int]] = []
@@ -270,10 +270,7 @@ class SentenceEncoder(Embedder):
         return vector
 
     def encode(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
-        """Return a matrix with a row of length one for each of one or more texts.
-
-        Raises `ModelUnavailable`.
-        """
+        """Return a matrix with a unit vector for each of one or more texts. Raises `ModelUnavailable`."""
         self._used_at = time.monotonic()
         return self._load_encoder().encode(texts)
 

@@ -81,10 +81,7 @@ def write_combining_request(
 def write_retry_request(
     messages: Sequence[Message], problems: Sequence[SummaryProblem]
 ) -> list[Message]:
-    """Return a request's chat messages plus the problems of the model's first answer.
-
-    The first answer is left out, as the model would copy it.
-    """
+    """Return a request's messages plus the problems of the model's first answer, but not that answer."""
     given = "summaries" if "<summary part=" in messages[-1]["content"] else "memories"
     ungrounded = [problem.item for problem in problems if problem.kind in UNGROUNDED]
     otherwise = dict.fromkeys(
@@ -393,8 +390,7 @@ class ModelSummarizer(Summarizer):
     def count_room_tokens(self, messages: Sequence[Message]) -> int:
         """Return how many tokens of the window are left for memories.
 
-        The request, the answer and a retry take the others. Raises `SummarizerFailed` if too few are
-        left.
+        The request, the answer and a retry take the others. Raises `SummarizerFailed` if too few are left.
         """
         frame = "\n".join([message["content"] for message in messages]) + RETRY_CHARS
         taken = self._model.count_tokens(frame) + TEMPLATE_TOKENS + self.answer_tokens

@@ -183,7 +183,7 @@ class ConsolidationRun:
             log.warning("flush_failed", cycle=self._context.id, reason=error.reason)
 
     def _read_batches(self, batches: Sequence[Batch]) -> Iterator[BatchWork]:
-        """Yield batches to summarize while the cycle may continue; store small batches word for word."""
+        """Yield the batches that need a summary while the cycle may continue; finish others word for word."""
         for work in self._read_works(batches):
             if not self._context.may_continue():
                 self.ended = True
@@ -259,7 +259,7 @@ class ConsolidationRun:
             self.commit()
 
     def _is_commit_due(self) -> bool:
-        """Return whether to commit the finished batches: they are many or from a model, or others wait."""
+        """Return whether to commit the finished batches: many, old or from a model, or requests are waiting."""
         newest = self._finished[-1].promotions
         if self._context.has_model and not any(
             promotion.entry.fallback_reason for promotion in newest

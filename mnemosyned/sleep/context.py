@@ -215,8 +215,8 @@ class CycleStopper:
     def stop(self, timeout_s: float) -> CycleReport:
         """Stop the running cycle after its present groups, and return its report once it has ended.
 
-        Background cycles are held back for `HOLD`. Without a running cycle, return an empty report. Raises
-        `SleepInProgress` if the groups take longer than `timeout_s`; the cycle ends after them all the same.
+        Background cycles are held back for `HOLD`. Without a running cycle, or if it fails, return an empty
+        report. Raises `SleepInProgress` if the groups take longer than `timeout_s`; the cycle still ends then.
         """
         current = self._current
         if current.over.is_set():
@@ -232,7 +232,7 @@ class CycleStopper:
         )
 
     def pause(self, hold: timedelta) -> CycleReport:
-        """Hold back background cycles for `hold`; 0 ends an earlier pause. Return a report with the end."""
+        """Hold back background cycles for `hold`, or no longer if 0. Return a report with the pause's end."""
         self._held_from = None
         if hold:
             self._hold_at_least(hold)

@@ -271,8 +271,7 @@ class SleepCycle:
     def preview(self, request: CycleRequest) -> consolidation.CycleReport:
         """Return the report that a cycle would have; write nothing and ask no model.
 
-        Groups, periods and their members are those of the cycle; the length of a summary is an
-        estimate.
+        Groups, periods and their members are those of the cycle; the length of a summary is an estimate.
         """
         now, stop = self.now(), CycleStop()
         context = self._make_context(request, self.lease.current, now=now, stop=stop)

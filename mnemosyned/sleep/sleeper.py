@@ -85,7 +85,7 @@ class SleepScheduler:
         self._ticker.start()
 
     def stop(self) -> None:
-        """Stop the schedule, the checks and the capacity's thread; wait for running work."""
+        """Stop the schedule, the checks and the thread that enforces the capacity; wait for running work."""
         self._stopped.set()
         self._scheduler.shutdown(wait=False)
         # Not while APScheduler has its lock, for which a cycle that failed waits.
@@ -130,13 +130,12 @@ class SleepScheduler:
 
         if not self._cap_asked.is_set():
             self._cap_asked.set()
-            with suppress(
-                RuntimeError
-            ):  # shut down: the memory was kept, the cap can wait
+            # After the shutdown: the memory was kept, the cap can wait.
+            with suppress(RuntimeError):
                 self._cap_executor.submit(self._guard_job(enforce_once))
 
     def wake(self) -> None:
-        """Recompute the time of the next cycle after the wall clock has jumped, also backward."""
+        """Bring the next cycle forward if the wall clock has jumped back; run it if a jump made it due."""
         job, plan = self._scheduler.get_job(JOB), self._plan
         if job and plan:
             now = datetime.now(UTC)
@@ -357,12 +356,12 @@ class Sleeper:
             self._scheduler.stop()
 
     def reschedule(self) -> None:
-        """Apply the schedule of cycles in the present settings. Raises `ConfigInvalid`."""
+        """Apply the schedule in the present settings to the scheduler, if any. Raises `ConfigInvalid`."""
         if self._scheduler:
             self._scheduler.set_schedule(self.cycle.settings.config)
 
     def wake(self) -> None:
-        """Recompute the time of the next cycle after a jump of the wall clock, such as after suspend."""
+        """Correct the time of the next cycle, if a scheduler is here, after a jump of the wall clock."""
         if self._scheduler:
             self._scheduler.wake()
 
@@ -434,9 +433,7 @@ class Sleeper:
                 try:
                     report = self.cycle.run(request)
                 except errors.SleepInProgress:
-                    if (
-                        not self.cycle.lease.is_lent
-                    ):  # it is another process that sleeps
+                    if not self.cycle.lease.is_lent:  # another process sleeps
                         self._raise_capacity(capacity)
                     raise
                 is_cut = turn_s is not None and report.duration_s >= turn_s
@@ -486,7 +483,10 @@ class Sleeper:
         )
 
     def check_triggers(self) -> None:
-        """Run a cycle if a trigger is due, then the chores; with a host, count memories only if needed."""
+        """Run a cycle if a trigger is due, then the chores.
+
+        Without a scheduler of its own, count the memories only if a trigger may be due.
+        """
         sleep = self.cycle.settings.config.sleep
         by_age = bool(sleep.on_count or sleep.on_idle_minutes)
         if self._scheduler or self._watch.may_be_due(

@@ -253,9 +253,10 @@ class TriggerWatch:
         )
 
     def check(self) -> Trigger | None:
-        """Run a cycle for the first due trigger, and return its name; None if none is due or one is running.
+        """Run a cycle for the first due trigger, and return the name of the trigger.
 
-        A trigger whose cycle consolidated nothing is suspended for a while.
+        Return None if none is due or a cycle is running. A trigger whose cycle consolidated nothing, or was
+        put off, is suspended for a while.
         """
         began, triggers = self.monotonic(), self.triggers()
         if not triggers or began < self._quiet_until:

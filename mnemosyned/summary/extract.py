@@ -60,7 +60,7 @@ class StatementSelection:
         self._speakers: set[int] = set()
 
     def select_best(self, pool: Iterable[Statement]) -> None:
-        """Select the statements of `pool` with the best gain for their length, while they fit.
+        """Select the statements of `pool` with the best gain, whole or cut after a clause, while they fit.
 
         A gain can only shrink while statements are selected. Therefore only the highest known gain is
         measured again before each choice.
@@ -96,9 +96,9 @@ class StatementSelection:
                 break
 
     def measure_gain(self, statement: Statement) -> float:
-        """Return the worth of a statement's new words, divided by a power of its length.
+        """Return the worth of a statement's new words, times its emphasis, divided by a power of its length.
 
-        The preceding statements that it needs are included. Return 0 if the worth is too small.
+        Worth and length include the preceding statements that it needs. Return 0 if the worth is too small.
         """
         worth = self._worth
         if statement.needs is None:
@@ -133,7 +133,10 @@ class StatementSelection:
             self._speakers.add(part.memory)
 
     def fit(self, statement: Statement, chars_max: int) -> Statement | None:
-        """Return the statement, or a copy cut after a clause to fit; None if no clause fits."""
+        """Return the statement, or a copy cut after a clause, if it fits in `chars_max`; else None.
+
+        Its speaker and the preceding statements that it needs must fit as well; with these it is never cut.
+        """
         chars = self.count_chars(statement)
         if chars <= chars_max:
             return statement

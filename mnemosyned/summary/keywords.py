@@ -145,7 +145,10 @@ class Vocabulary:
 def _rate_exact_value(
     words: Sequence[TextToken], place: int, value: float, *, labelled: bool
 ) -> float:
-    """Return the worth of the exact value at index `place`: at least `value`, more by label or unit."""
+    """Return the worth of the exact value at index `place`: `value`, or more with a label or unit.
+
+    Names from code are worth less. Without `labelled`, the sentence has no label before the value.
+    """
     label = _find_label(words, place) if labelled else None
     if label is not None:
         return SECRET if words[label].surface.lower() in SECRET_LABELS else LABELLED
@@ -179,7 +182,10 @@ def _find_label(words: Sequence[TextToken], place: int) -> int | None:
 
 
 def _is_secret(words: Sequence[TextToken], place: int) -> bool:
-    """Return True if the word at index `place` follows a label such as "password"."""
+    """Return True if a label such as "password" announces the word at index `place`.
+
+    If no word or mark is between the label and the word, the word must have a capital.
+    """
     at = _find_label(words, place)
     if at is None or words[at].surface.lower() not in SECRET_LABELS:
         return False
@@ -231,8 +237,7 @@ def _select_fitting(
 ) -> list[_KeywordCandidate]:
     """Return the best candidates that fit in `room` characters, in the order of their sentences."""
     chosen: list[_KeywordCandidate] = []
-    candidates.sort()
-    for candidate in candidates:
+    for candidate in sorted(candidates):
         cost = candidate.size + len(SEPARATOR)
         if cost <= room:
             chosen.append(candidate)
@@ -246,7 +251,7 @@ def _select_fitting(
 def _find_value_candidates(
     known: Vocabulary, seen: set[str]
 ) -> list[_KeywordCandidate]:
-    """Return candidates for exact values and labeled words not in `seen`, and add their stems to it."""
+    """Return candidates for exact values and labeled words not in `seen`, and add their stems to `seen`."""
     candidates: list[_KeywordCandidate] = []
     for root, value in known.worth.items():
         if value < MEASURE or root in seen or root not in known.first:
@@ -289,7 +294,10 @@ def _says_little_alone(kind: TokenKind, span: Sequence[TextToken]) -> bool:
 def _find_word_candidates(
     known: Vocabulary, seen: AbstractSet[str], worth_min: float, *, chars_max: int
 ) -> list[_KeywordCandidate]:
-    """Return words as candidates: stem not in `seen`, worth at least `worth_min`, at most `chars_max` long."""
+    """Return candidates for words of at least `worth_min` whose stems are not in `seen`.
+
+    Each is at most `chars_max` long, with a title such as "Dr." before a name.
+    """
     candidates: list[_KeywordCandidate] = []
     for root, (words, sentence, place) in known.first.items():
         value = known.worth[root]

@@ -261,7 +261,8 @@ class _RollupComposer:
     def choose_statements(self) -> None:
         """Choose the best statement of each summary, then the best of all while there is room.
 
-        If there is not enough room, the least informative summaries get none.
+        If there is not enough room, the least informative summaries get none. On a short day of few
+        episodes, choose all statements.
         """
         selection = self._selection
         if self._says_all:
@@ -383,7 +384,7 @@ class _RollupComposer:
         return join_terms(terms)
 
     def _choose_best(self, pool: Sequence[Statement], chars_max: int) -> None:
-        """Choose the best statement that fits in `chars_max`, whole or cut after a clause."""
+        """Choose the best statement of `pool`, if worth anything, that fits in `chars_max`, whole or cut."""
         selection = self._selection
         ranked = sorted((-selection.measure_gain(one), one.at, one) for one in pool)
         limit = min(chars_max, selection.room)

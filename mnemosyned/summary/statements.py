@@ -75,8 +75,8 @@ def rate_event(
     """Return a factor for a sentence's worth: above 1 for an event, below 1 for anything else.
 
     Feelings, advice, compliments, questions and a pronoun at the start lower it. A decision or rule
-    (`is_ruling`) has at least 1, unless it encourages or praises. Pronouns are ignored if the
-    preceding sentence is shown too (`is_introduced`).
+    (`is_ruling`) has at least 1, unless it encourages or praises; a text without words has 0. Pronouns
+    are ignored if the preceding sentence is shown too (`is_introduced`).
     """
     sentence = sentence.replace("’", "'")
     marks = [_WORD_MARKS[word] for word in sentence.split()]
@@ -108,7 +108,10 @@ def rate_event(
 
 
 def _find_happening(sentence: str, marks: list[int], union: int) -> dict[str, float]:
-    """Return {feature of a sentence, such as a deed, a time or a feeling: value}, by the marks of its words."""
+    """Return {feature of a sentence, such as a deed, a time or a feeling: value}.
+
+    `marks` has the bit mask of each word, and `union` all their bits.
+    """
     is_own = bool(reduce(or_, marks[:SUBJECT_WORDS]) & _MARKS["self"])
     is_done = bool(union & _DONE) or _reports_foreign_deed(sentence, union)
     is_timed = bool(union & _MARKS["times"]) or _matches(
@@ -217,7 +220,10 @@ def _remove_first_word(sentence: str) -> str:
 
 
 def is_courtesy(words: Sequence[str]) -> bool:
-    """Return True if words in lower case are a greeting, thanks or applause, and contain no digit."""
+    """Return True if a short sentence, as words in lower case, is a greeting, thanks or applause.
+
+    Its first word or a sign-off decides; a digit excludes it.
+    """
     if words[0] not in COURTESIES and _WORDS["sign_offs"].isdisjoint(words):
         return False
     return not any(map(str.isdigit, "".join(words)))
@@ -346,10 +352,7 @@ class StatementReader:
         self.statements.append(statement)
 
     def _add_sentence(self, sentence: Statement, before: int | None) -> None:
-        """Rate a sentence by form, words and references, and add it as a statement.
-
-        `before` is the position of the preceding statement.
-        """
+        """Rate a sentence by its form, words and reference to the statement at `before`, and add it."""
         text = sentence.text
         stamp = _PATTERNS["stamp"].match(text) if sentence.starts_line else None
         said, secrets = PLACEHOLDER.subn(" ", text[stamp.end() :] if stamp else text)
@@ -509,7 +512,7 @@ _PAIRS = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"))
 
 
 def shorten_at_clause(text: str, chars_max: int) -> str:
-    """Return the longest beginning of whole clauses that fits in `chars_max`, with a full stop; else empty."""
+    """Return the longest beginning of whole clauses that fits in `chars_max`, with a full stop, or ""."""
     best = ""
     for border in _PATTERNS["border"].finditer(text, 0, chars_max + 2):
         head = text[: border.start()].rstrip(" ,;:–—-、，；：")

@@ -99,10 +99,7 @@ class GroundingSources:
 
     @cached_property
     def numbers(self) -> frozenset[str]:
-        """The numbers in the memories, in all their readings, and the times of day they were made.
-
-        Also 1, and 2 if there are two roles.
-        """
+        """The memories' numbers in all readings, the times of day they were made, 1, and for two roles 2."""
         found: set[str] = {"1", "2"} if len(self.roles) == 2 else {"1"}
         for memory in self.memories:
             said = in_zone(memory.created_at, self._zone)
@@ -148,8 +145,8 @@ def check_grounding(
 ) -> tuple[SummaryProblem, ...]:
     """Return the problems of a summary: its form and language, and values that no source has.
 
-    Empty if it has none. `chars_max` is the longest summary allowed; `zone` is the time zone in
-    which the sources' relative dates are read.
+    Empty if it has none. `chars_max` is the longest summary allowed; of one `RUNAWAY` times as long,
+    only the length is a problem. `zone` is the time zone for the sources' relative dates.
     """
     text = _normalize_text(summary).strip()
     if not text or not any(char.isalnum() for char in text):
@@ -219,7 +216,10 @@ def _blank_out(text: str, start: int, stop: int) -> str:
 
 
 def is_repetitive(text: str, source: str = "") -> bool:
-    """Return True if a text repeats itself, like a model in a loop, and more than `source` does."""
+    """Return True if a text repeats itself like a model in a loop.
+
+    It repeats a sentence more than twice, words many times in a row, or phrases more than `source` does.
+    """
     counts = Counter(
         sentence.casefold().strip(" .!?-*•") for sentence, _ in split_sentences(text)
     )

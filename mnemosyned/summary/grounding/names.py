@@ -126,14 +126,14 @@ def _list_word_forms(word: str) -> Iterator[str]:
 
 
 def _find_distinctive_stem(word: str) -> Iterator[str]:
-    """Yield the stem of a word, if it has more than `STEM_CHARS_MIN` letters."""
+    """Yield the stem of a word, if the stem has more than `STEM_CHARS_MIN` letters."""
     root = light_stem(word)
     if len(root) > STEM_CHARS_MIN:
         yield root
 
 
 def _split_parts(word: str) -> list[str]:
-    """Return the parts of `McKinsey-Report` or `iOS` in lower case, without a final "'s"."""
+    """Return the parts of `McKinsey-Report` in lower case, without single letters and a final "'s"."""
     found = _PATTERNS["part"].findall(word.removesuffix("'s"))
     return [part.casefold() for part in found if len(part) > 1]
 
@@ -152,7 +152,7 @@ def _read_words(line: str) -> Iterator[_NameWord]:
 
 
 def _is_known(word: str, known: AbstractSet[str]) -> bool:
-    """Return True if a capitalized word is an ordinary word, or a form of a word in `known`."""
+    """Return True if a capitalized word is ordinary, a form of a word in `known`, or a compound of these."""
     lower = word.casefold().removesuffix("'s")
     if lower in _NOT_NAMES or not set(_list_word_forms(word)).isdisjoint(known):
         return True

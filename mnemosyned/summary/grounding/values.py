@@ -188,7 +188,10 @@ class SourceDates:
     def _has_reading(
         self, year: int | None, month: int | None, day: int | None
     ) -> bool:
-        """Return True if the sources mention a date whose year, month or day may be unknown (None)."""
+        """Return True if the sources mention a date whose year, month or day may be unknown (None).
+
+        A date without a year in the sources may be of the year of a source, the one before or after.
+        """
         if year is None:
             return (month, day) in self.yearless
         near = year in self.near_years

@@ -120,7 +120,7 @@ def parse_moment(text: str) -> datetime | None:
 
 
 def show_moment(moment: datetime, zone: tzinfo) -> str:
-    """Return a time as `Tue 10 March 2026, 08:20` in `zone`."""
+    """Return a time as `Tue 10 March 2026, 08:20`, in `zone` unless it is naive."""
     local = moment if moment.tzinfo is None else in_zone(moment, zone)
     return f"{format_period(local.date(), local.date())}, {local:%H:%M}"
 

@@ -89,7 +89,10 @@ _KIND_OF_LEVEL = {"error": ERROR, "warning": WARNING}
 
 
 def read_log(content: str, zone: tzinfo) -> list[RecordItem]:
-    """Return the entries of a log as items, of further lines only errors; empty for any other text."""
+    """Return the entries of a log as items; empty for any other text.
+
+    Other lines are left out, except the error of a crash, which is added to the entry above.
+    """
     if not _PATTERNS["clock"].search(content, 0, SIGN_CHARS_MAX):
         return []
     lines = _without_command(split_nonblank_lines(content)[:LINES_MAX])
@@ -136,7 +139,7 @@ def _read_log_line(line: str, zone: tzinfo) -> RecordItem | None:
 
 
 def _make_log_item(fields: Mapping[str, Any], zone: tzinfo) -> RecordItem | None:
-    """Return the fields of a structured log line as an item; None without level, text and time."""
+    """Return the fields of a structured log line as an item; None if level, text or time is missing."""
     known = {
         name: next(filter(None, map(fields.get, names.split())), None)
         for name, names in _LOG_FIELDS.items()
@@ -196,9 +199,7 @@ def read_trace(content: str, _zone: tzinfo) -> list[RecordItem]:
         head = heads[-1]
         below = content.rpartition(head)[2].splitlines()
         frames = [line.strip() for line in below if is_frame(line)]
-    if head.endswith(
-        ":"
-    ):  # Rust has the message on the next line, unless the text ends here
+    if head.endswith(":"):  # Rust has the message on the next line, if any
         stripped = [line.strip() for line in lines]
         head = " ".join(stripped[stripped.index(head) :][:2])
     own = [frame for frame in frames if not _PATTERNS["library"].search(frame)]
@@ -239,7 +240,10 @@ def read_commits(content: str, zone: tzinfo) -> list[RecordItem]:
 
 
 def _read_commit_line(line: str, *, is_first: bool) -> dict[str, str] | None:
-    """Return the hash, `subject` and other parts of a line about a commit; None for other lines."""
+    """Return the hash, `subject` and other parts of a line about a commit; None for other lines.
+
+    With `is_first`, the line may also be a `git commit` command or the line that Git prints for it.
+    """
     line = _PATTERNS["graph"].sub("", line)
     for form in (*_FORMS["commits"], *_FORMS["commit_commands"] * is_first):
         match = form.fullmatch(line)
@@ -249,7 +253,10 @@ def _read_commit_line(line: str, *, is_first: bool) -> dict[str, str] | None:
 
 
 def _looks_like_commit(parts: Mapping[str, str]) -> bool:
-    """Return True unless the `subject` is prose or long; a word as `hash` needs one like "fix(api): …"."""
+    """Return True if the `subject` among a line's parts is neither prose nor long.
+
+    If the `hash` may be a word or number, the `subject` must be of the form "fix(api): …".
+    """
     subject = parts["subject"]
     if _PATTERNS["word_or_number"].fullmatch(parts.get("hash", "a1")):
         return _PATTERNS["component"].fullmatch(subject) is not None
