@@ -50,9 +50,8 @@ FLUSH_S = 1.0
 class LineHandler(logging.Handler):
     """Writes formatted records to a file descriptor in a thread of its own.
 
-    `write` returns once its line is written. While nobody reads the pipe, callers do not wait, and
-    lines beyond `QUEUE_BYTES_MAX` are dropped and counted; a record with their number takes their
-    place.
+    `write` returns once its line is written. While nobody reads the pipe, callers do not wait, and lines beyond
+    `QUEUE_BYTES_MAX` are dropped and counted; a record with their number takes their place.
     """
 
     def __init__(self, descriptor: int) -> None:

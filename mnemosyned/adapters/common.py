@@ -168,7 +168,7 @@ async def memory_section(
     session: str | None = None,
     source: str | None = None,
 ) -> str:
-    """Return memories and learnings relevant to a message, as text of about `tokens` tokens.
+    """Return memories and learnings relevant to a message's end, as text of about `tokens` tokens.
 
     Texts in `before`, pairs of role and text, are not repeated.
     """

@@ -75,7 +75,7 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         await remember_all(self._caller, memories)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Return the text without last lines of at least `tokens_to_truncate` tokens; None if empty."""
+        """Return the text without its last lines, `tokens_to_truncate` tokens or more; None if all."""
         lines = content.splitlines()
         counter = TokenEstimator()
         wanted = counter.count(content) - tokens_to_truncate

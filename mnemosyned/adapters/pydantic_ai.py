@@ -57,8 +57,7 @@ class MemoryProcessor:
     ) -> list[ModelMessage]:
         """Store the messages, and return them with a section of memories at the last user message.
 
-        An earlier section is removed. `context` names the conversation, the session of the
-        messages.
+        An earlier section is removed. `context` names the conversation, the session of the messages.
         """
         said: list[ModelMessage] = [
             replace(

@@ -85,10 +85,9 @@ class Memory(Verbs):
     for temporary files. If the process is killed, the next such database deletes them.
 
     Settings are the keys of the configuration, `Memory(path, wm_max=500)`, and dotted ones by
-    `**{"sleep.ttl_hours": 1}`; the `MNEMOSYNE_…` variables count, the daemon's file does not.
-    It sleeps when `sleep()` is called, when the cap is reached, and with `auto_sleep=True` in
-    the background. If a daemon owns the file, all calls go through it.
-    Raises `ConfigInvalid`, `DatabaseInUse`, `SchemaTooNew`.
+    `**{"sleep.ttl_hours": 1}`; the `MNEMOSYNE_…` variables count, the daemon's file does not. It sleeps when
+    `sleep()` is called, when the cap is reached, and with `auto_sleep=True` in the background. If a daemon owns
+    the file, all calls go through it. Raises `ConfigInvalid`, `DatabaseInUse`, `SchemaTooNew`.
     """
 
     def __init__(
@@ -190,10 +189,7 @@ class AsyncMemory(AsyncVerbs):
         self._memory: Memory | None = None
 
     async def __aenter__(self) -> Self:
-
-        def close_opened(
-            opening: Future[Memory],
-        ) -> None:  # nobody waits for it anymore
+        def close_opened(opening: Future[Memory]) -> None:
             """Close the memory if it was opened, since nobody waits for it any more."""
             if not opening.cancelled() and opening.exception() is None:
                 opening.result().close()
@@ -227,10 +223,7 @@ class AsyncMemory(AsyncVerbs):
         await asyncio.to_thread(wait_and_close)
 
     async def call(self, request: Request[R]) -> R:
-        """Carry out a request in a thread and return its result.
-
-        Raises `MnemosynedError` if it fails, `RuntimeError` if the memory is not open.
-        """
+        """Return a request's result, made in a thread. Raises `MnemosynedError`; `RuntimeError` if not open."""
         memory = self._memory
         if memory is None:
             raise RuntimeError("it is not open; use `async with AsyncMemory(…)`")

@@ -194,7 +194,7 @@ class OwnerRounds:
             log.info("round_finished", owners=done, duration_s=round(duration_s, 1))
 
     def _run_for_owner(self, owner: int, work: Callable[[OwnerMemory], R]) -> R | None:
-        """Return the result of `work`, or None after a logged error. Raises only `DatabaseUnreachable`."""
+        """Return the result of `work`; None after `stop` or a logged error. Raises `DatabaseUnreachable`."""
         if self._stopped.is_set():
             return None
         try:

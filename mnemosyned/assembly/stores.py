@@ -214,10 +214,10 @@ def make_summarizer(
     *,
     model: TextModel | None = None,
 ) -> Summarizer:
-    """Return the summarizer of the settings: extractive, or a model with that as fallback.
+    """Return the summarizer of the settings: extractive, or a model with an extractive fallback.
 
-    It yields to the requests that `gate` counts. `model` is used in place of the configured model,
-    if given. Raises `ConfigInvalid`.
+    It yields to the requests that `gate` counts. `model`, if given, is used in place of the configured
+    model. Raises `ConfigInvalid`.
     """
     # Its owner's "yesterday" is a day of the owner's calendar.
     ratio, zone = config.sleep.summary_ratio, get_localzone()

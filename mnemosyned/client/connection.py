@@ -265,10 +265,7 @@ class Connection:
             ended = reader.ended_for_good
 
     def page(self, path: str) -> str:
-        """Return the text at a path such as `/metrics`.
-
-        Raises `DaemonUnreachable`, and `MnemosynedError` if there is no such page.
-        """
+        """Return the text at a path. Raises `DaemonUnreachable`, and `MnemosynedError` if there is none."""
         head = f"GET {path} HTTP/1.1\r\n".encode() + self._address.headers + b"\r\n"
         call = PreparedCall(data=head, timeout_s=self._timeout_s, repeatable=True)
         answer = self._send_call(call)
@@ -308,10 +305,7 @@ class Connection:
     def _exchange_over(
         self, connection: socket.socket, call: PreparedCall
     ) -> http.HttpResponse:
-        """Send a call over a connection, keep or close it, and return the complete response.
-
-        Raises `OSError`.
-        """
+        """Send a call over a connection, keep or close it, and return the whole response. Raises `OSError`."""
         with http.ClosedOnFailure(connection):
             connection.settimeout(call.timeout_s)
             answer = http.exchange(

@@ -33,7 +33,7 @@ def check_writable() -> None:
 
 
 def ask_for_token(remote: RemoteDaemon, request: Login | Renew) -> Enrolment:
-    """Remove login and owner from `remote`, and return a new token. Raises the server's error."""
+    """Remove login and owner from `remote`, send it `request`, and return the new token. Raises its error."""
     remote.saved = remote.owner = None  # else it would be renewed before
     address = remote.load_authorities()
     with Connection.to(address, timeout_s=20.0) as client:
@@ -50,9 +50,8 @@ def save_login(
 ) -> socket_path.SavedConnection:
     """Write the files of a login, delete tokens of earlier ones, and return the saved connection.
 
-    The token is `issued`, or stays in `token_file` and is not renewed. `folders` says which memory a
-    folder uses; None keeps an earlier choice. Raises `OSError`, and `ValueError` for an unusable
-    token file.
+    The token is `issued`, or stays in `token_file` and is not renewed. `folders` says which memory a folder
+    uses; None keeps an earlier choice. Raises `OSError`, and `ValueError` for an unusable token file.
     """
     with _lock_connection():
         path = Path(socket_path.connection_path())

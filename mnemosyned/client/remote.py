@@ -119,10 +119,7 @@ class RemoteDaemon(Address):
         return (host + token + owner).encode()
 
     def load_authorities(self) -> Self:
-        """Load the certificates of the authorities for https://, and return the address.
-
-        Raises `ValueError` for an unusable file.
-        """
+        """Load the authorities' certificates for https://, and return the address. Raises `ValueError`."""
         if self.tls:
             # Loaded here: it takes 20 ms, which no call on this machine should pay.
             from mnemosyned.client.tls import tls_context  # noqa: PLC0415

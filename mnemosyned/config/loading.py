@@ -302,7 +302,8 @@ def _read_environment(environ: Mapping[str, str], values: _Values) -> None:
 def value_from_text(key: str, text: str, *, where: str = "") -> Any:  # noqa: ANN401
     """Convert text from the environment or a command to a setting's value, and check it.
 
-    `key` is the setting's dotted key; errors begin with `where`, its origin. Raises `ConfigInvalid`.
+    `key` is the setting's dotted key; errors begin with `where`, its origin. Raises `ConfigInvalid`. An
+    empty text and "null" mean None.
     """
     value: Any = text.strip()
     if KEYS.get(key) is bool:
@@ -373,9 +374,7 @@ def _find_text_problem(key: str, value: Any) -> str:  # noqa: ANN401
         return f"expected one of {', '.join(BACKUP_SCHEDULES)}, or five cron fields"
     try:
         if key in ("listen", "metrics_listen"):
-            tcp_address(
-                value, tls=True
-            )  # TLS is another setting: see `load_with_origins`
+            tcp_address(value, tls=True)  # `load_with_origins` sees if TLS is set
         elif key == "backup.keep":
             BackupRetention.parse(str(value))
     except ValueError as error:

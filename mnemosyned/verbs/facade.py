@@ -31,11 +31,10 @@ class Caller(Protocol):
     def call(self, request: Request[R], /) -> R:
         """Run the verb of a request, wait until the verb is done, and return its result.
 
-        In addition to the errors that the verb names, each verb may raise `InvalidRequest`,
-        `StorageFailed`, `DatabaseReplaced`, `DatabaseUnreachable` and `MemoryBusy`; a verb that
-        changes the store may raise `ShuttingDown`; over a socket each may raise
-        `DaemonUnreachable`, `ForeignDaemon`, `DaemonBusy` and `MalformedRequest`, and `LimitReached`
-        where a daemon serves many owners.
+        In addition to the errors that the verb names, each verb may raise `InvalidRequest`, `StorageFailed`,
+        `DatabaseReplaced`, `DatabaseUnreachable` and `MemoryBusy`; a verb that changes the store may raise
+        `ShuttingDown`; over a socket each may raise `DaemonUnreachable`, `ForeignDaemon`, `DaemonBusy` and
+        `MalformedRequest`, and `LimitReached` where a daemon serves many owners.
         """
 
 

@@ -57,8 +57,7 @@ _KIND = re.compile(r"Expected `([^`]*)`(?:, got `(\w+)`)?\Z")
 def rephrase(problem: str, *, choices: Sequence[str] = (), form: str = "") -> str:
     """Return an error of msgspec as a phrase to follow a field's name: "must be at most 100".
 
-    `choices` are the allowed words, `form` is an example of the allowed form. An unknown message is
-    quoted.
+    `choices` are the allowed words, `form` is an example of the allowed form. An unknown message is quoted.
     """
     problem, _, _ = problem.partition(" - at `")  # a place in a list
     for part, words in _SAID.items():
@@ -233,7 +232,7 @@ def to_utc(given: Instant | None, *, field: str) -> datetime | None:
 
 
 def read_span(since: Instant | None, until: Instant | None) -> dict[str, Any]:
-    """Return {name: time in UTC} for `since` and `until`. Raises `InvalidTime`, also if nothing is between."""
+    """Return both times in UTC by name. Raises `InvalidTime`, also if `since` is not before `until`."""
     begin, end = to_utc(since, field="since"), to_utc(until, field="until")
     if begin and end and begin >= end:
         raise errors.InvalidTime(
@@ -408,7 +407,7 @@ def encode(request: Request[Any]) -> bytes:
         # It also stands for nan and infinity, and a null counts as left out.
         for place, part in _requests_within(request):
             for name in part.__struct_fields__:
-                if (number := _not_finite(getattr(part, name))) is not None:
+                if (number := _find_nonfinite(getattr(part, name))) is not None:
                     raise errors.InvalidRequest(
                         f"{place}{name} is {number}; give a finite number",
                         field=place + name,
@@ -416,18 +415,18 @@ def encode(request: Request[Any]) -> bytes:
     return body
 
 
-def _not_finite(value: object) -> float | None:
+def _find_nonfinite(value: object) -> float | None:
     """Return the first number in a value that is nan or infinite, or None."""
     if isinstance(value, float):
         return None if isfinite(value) else value
     if isinstance(value, dict):
         value = list(value.values())
     members = value if isinstance(value, list | tuple | set | frozenset) else ()
-    return next(filter(None, map(_not_finite, members)), None)
+    return next(filter(None, map(_find_nonfinite, members)), None)
 
 
 def _requests_within(request: Request[Any]) -> list[tuple[str, Request[Any]]]:
-    """Return a request and the requests in its lists, each after its fields' prefix in errors."""
+    """Return a request and the requests in its lists, each after the prefix of its fields' names in errors."""
     found = [("", request)]
     for name in request.nested:
         members = getattr(request, name)

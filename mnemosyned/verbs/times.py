@@ -149,9 +149,8 @@ def read_request_times(
 ) -> G:
     """Return a request, or a mapping of its fields, with times in words turned into `datetime`.
 
-    `kind` is the type of the request. Values that cannot be times stay, to be refused later; a
-    `given` that is neither is returned unchanged. `place` is the prefix of fields in errors. Raises
-    `InvalidTime`.
+    `kind` is the type of the request. Values that cannot be times stay, to be refused later; a `given` that is
+    neither is returned unchanged. `place` is the prefix of fields in errors. Raises `InvalidTime`.
     """
     now = now or local_now()
     if isinstance(given, msgspec.Struct):
@@ -178,9 +177,8 @@ def _read_time_values(
     if isinstance(zone := values.get("zone"), str):
         from zoneinfo import ZoneInfo  # noqa: PLC0415 as above
 
-        with suppress(
-            LookupError, ValueError, OSError
-        ):  # refused by whoever knows zones
+        # An unknown zone is refused by the service.
+        with suppress(LookupError, ValueError, OSError):
             now = now.astimezone(ZoneInfo(zone))
     for name in sorted(time_fields(kind), key=ENDS.__contains__):  # `since` first
         value = values.get(name)

@@ -144,7 +144,8 @@ def count_names(
     """Return the names in texts, each with its number of texts and newest time, most frequent first.
 
     Each text comes with its time and its speaker. If more than `FEW_NAMES` are found, names in a single text
-    are left out. Spellings that differ only in case are one name, in the most frequent spelling.
+    are left out, and all beyond `NAMES_MAX`. Spellings that differ only in case are one name, in the most
+    frequent spelling.
     """
     moments: dict[str, list[datetime]] = {}
     spellings: dict[str, Counter[str]] = {}
@@ -173,7 +174,8 @@ def count_names(
 def count_by_period(days: Iterable[date]) -> tuple[str, list[DayTotals]]:
     """Return a unit (day, week or month), and the number of given days in each period of that unit.
 
-    The unit is the shortest that needs at most 60 periods.
+    The unit is the shortest that needs at most 60 periods, else month; the newest `BARS_MAX` periods are
+    returned. There must be at least one day.
     """
     ordered = sorted(days)
     span = (ordered[-1] - ordered[0]).days
@@ -312,7 +314,7 @@ class TracedSentence(NamedTuple):
 
 
 def trace_sentences(summary: str, sources: Sequence[str]) -> Iterator[TracedSentence]:
-    """Yield the sentences of a summary, each with the source that shares most of its content words."""
+    """Yield a summary's sentences, each with the source that shares most of its content words, if enough."""
     stems = [find_content_stems([source]) for source in sources]
     for sentence, starts_line in split_sentences(summary):
         wanted = find_content_stems([sentence])
@@ -357,8 +359,7 @@ def show_memory(visit: Visit) -> Response:
 def edit(visit: Visit) -> Response:
     """Show the form to edit a memory, then a preview, and after its confirmation edit the memory.
 
-    If the memory changed in between, nothing is edited. The form shows secrets, as masked ones would be
-    stored.
+    If the memory changed in between, nothing is edited. The form shows secrets, as masked ones would be stored.
     """
     memory = visit.call(memories.Get(visit.field("id"), reveal=True)).memory
     if memory is None:
