@@ -605,6 +605,11 @@ def test_recalled_text_cannot_pass_for_a_turn_or_a_line_of_its_own(
     assert not any(mark in text for mark in ("\n\nHuman", "<|im_start|>", "\u202e"))
 
 
+def test_a_past_fact_may_have_ended_before_now(client: McpPeer) -> None:
+    times = {"when": "2025-03-01", "valid_until": "2025-04-01"}
+    assert client.call("remember", content="The lift is broken.", **times)["stored"]
+
+
 @each_case(
     ("tool", "arguments", "problem"),
     [
@@ -615,6 +620,7 @@ def test_recalled_text_cannot_pass_for_a_turn_or_a_line_of_its_own(
         ("recall", {"query": "  "}, "query must not be empty"),
         ("remember", {"content": "  "}, ""),
         ("remember", {"content": "x", "when": "tomorrow"}, "when lies in the future"),
+        ("remember", {"content": "x", "valid_until": "2026-01-01"}, "over before"),
         ("get", {"id": "none"}, "none"),
         ("expand", {"id": "none"}, "none"),
         ("forget", {}, "say which memories"),

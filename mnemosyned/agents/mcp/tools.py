@@ -46,26 +46,30 @@ class ToolContext:
     bytes_max: int = forms.RESULT_BYTES_MAX - forms.OVERHEAD_BYTES
     """Limit of a result's lines or words."""
 
-    def moment(self, tool: Request[Any], field: str) -> datetime | None:
+    def moment(
+        self, tool: Request[Any], field: str, *, since: datetime | None = None
+    ) -> datetime | None:
         """Return the time in an argument of a tool; None without it. Raises `InvalidTime`.
 
-        A time without a zone is local, and `until` includes its whole day.
+        A time without a zone is local, and `until` includes its whole day; it ends a stretch that begins at
+        `since`.
         """
         text = getattr(tool, field)
-        return None if text is None else read_given(text, field=field, now=self.now)
+        return text and read_given(text, field=field, now=self.now, since=since)
 
 
 def remember(context: ToolContext, tool: forms.RememberTool) -> Json:
     """Store a memory in the client's session, unless the same text is there; return its id and notes."""
     identity = context.identity
+    when = context.moment(tool, "when")
     stored = context.caller.call(
         Remember(
             tool.content,
             session=identity.session,
             source=identity.client,
             role=tool.role,
-            created_at=context.moment(tool, "when"),
-            valid_until=context.moment(tool, "valid_until"),
+            created_at=when,
+            valid_until=context.moment(tool, "valid_until", since=when),
             supersedes=tool.supersedes,
             dedupe=tool.supersedes is None,
         )

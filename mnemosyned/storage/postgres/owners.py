@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 
@@ -53,12 +53,10 @@ class PostgresOwners(administration.AdministeredOwners):
         self._uses: Counter[tuple[int, str]] = Counter()
         self._saved_at = time.monotonic()
 
-    def find_unknown(self, names: Iterable[str]) -> list[str]:
+    def find_unknown(self, names: Collection[str]) -> list[str]:
         """Return the names that no owner has; none if the login does not own the tables, and cannot know."""
-        names = list(names)
-        if not (names and self.owns_tables()):
-            return []
-        return [name for name in names if not self._call_as_admin("find_owner", name)]
+        asked = names if names and self.owns_tables() else ()
+        return [name for name in asked if not self._call_as_admin("find_owner", name)]
 
     def _ask(self, function: str, *values: object) -> list[Row]:
         """Call a function of the schema that needs no right to administer; return its rows."""
