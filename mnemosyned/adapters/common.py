@@ -123,7 +123,7 @@ def list_records(
     session: str | None = None,
     source: str | list[str] | None = None,
 ) -> Steps[list[PreviewLine]]:
-    """Return steps that list the memories of a session and of sources, oldest first.
+    """Return steps that list the memories of a session and of sources, or of any if None, oldest first.
 
     They use the preview of `Forget`. Raises `InvalidRequest` beyond `PAGES_MAX` pages.
     """

@@ -247,7 +247,7 @@ class MnemosyneStore(BaseStore):
 def _searchable_text(
     key: str, value: Mapping[str, Any], paths: Iterable[str] | None
 ) -> str:
-    """Return the text by which a search finds an item: its fields at `paths`, or all if None; else the key."""
+    """Return the text by which a search finds an item: fields at `paths` (None: all), or the key if blank."""
     if paths is None:
         texts = []
         for name, field in value.items():

@@ -75,7 +75,7 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         await remember_all(self._caller, memories)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Return the text without its last lines, `tokens_to_truncate` tokens or more; None if all."""
+        """Return the text without last lines of `tokens_to_truncate` tokens or more; None if none is left."""
         lines = content.splitlines()
         counter = TokenEstimator()
         wanted = counter.count(content) - tokens_to_truncate

@@ -148,7 +148,7 @@ def assemble_service(
     )
 
     def learn(memory: MemoryRecord) -> Sequence[LateLearning] | None:
-        """Return learnings in a memory that no pattern found, by vectors; None if the encoder is loading."""
+        """Return learnings that only vectors find in a memory, if wanted; None if the encoder is loading."""
         recognizes = settings.config.learnings.recognize and not memory.superseded_at
         if not (shared.rater and recognizes):
             return ()
@@ -243,7 +243,7 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
 
 
 def similarity_min_of(embedding: EmbeddingConfig, embedder: Embedder) -> float:
-    """Return the least cosine for a hit without a common word, from the settings or else the model."""
+    """Return the least cosine for a hit without a word of the query, by the settings or else the model."""
     if embedding.similarity_min is None:
         return embedder.similarity_min
     return embedding.similarity_min
@@ -257,14 +257,14 @@ def make_shared_vectors(
         return None
     from mnemosyned.search.vectors.owners import SharedVectors  # noqa: PLC0415 only with a model
 
-    def lacking(identity: str, after: int, limit: int) -> Sequence[int]:
+    def list_lacking(identity: str, after: int, limit: int) -> Sequence[int]:
         """Return up to `limit` owners after `after` whose memories lack vectors, without the local owner."""
         first = max(after, LOCAL_OWNER)  # which has an index of its own
         return stores.owners.lacking_vectors(identity, after=first, limit=limit)
 
     return SharedVectors(
         store=lambda owner: stores.store(owner).vectors,
-        lacking=lacking,
+        lacking=list_lacking,
         embedder=embedder,
         pause=gate.wait_until_quiet,
     )
@@ -378,9 +378,9 @@ def open_memory(
     """Return a context manager that opens a memory's database and starts its background threads.
 
     `socket` is the Unix socket on which the caller will serve it; without it, threads run only with
-    the setting `auto_sleep`. `clock` replaces the system's clock. In a daemon of several processes
-    `find_bus` returns an owner's events, and one process alone `makes_rounds`. Raises `ConfigInvalid`,
-    `DatabaseInUse` and `SchemaTooNew`.
+    the setting `auto_sleep`. `clock` replaces the system's clock. In a daemon of several processes,
+    `find_bus` returns the bus of an owner's events, and `makes_rounds` is True for the one process that
+    starts sleep cycles. Raises `ConfigInvalid`, `DatabaseInUse` and `SchemaTooNew`.
     """
     shared, lease = _make_shared_parts(config, clock)
     shared.find_bus, shared.makes_rounds = find_bus, makes_rounds

@@ -100,7 +100,7 @@ class OwnerRounds:
         self.scheduler.set_schedule(self.shared.settings.config)
 
     def wake(self) -> None:
-        """Compute the time of the next round again, after the wall clock has jumped as by a suspend."""
+        """Correct the time of the next round after a jump of the wall clock, such as by a suspend."""
         if self._is_started:
             self.scheduler.wake()
 
@@ -119,7 +119,7 @@ class OwnerRounds:
             self.scheduler.enforce_cap_soon()
 
     def request_purge(self, owner: int) -> None:
-        """Request an owner's upkeep, unless one was refused lately. Raises `StorageFailed` without rights."""
+        """Request an owner's upkeep, unless a purge failed lately. Raises `StorageFailed` if not permitted."""
         if time.monotonic() >= self._purge_not_before:
             self.request_upkeep(owner)
         self.owners.require_purge_rights()
@@ -311,7 +311,7 @@ class OwnerMemories:
                 self._opening.pop(owner, None)
 
     def visit(self, owner: int) -> OwnerMemory:
-        """Return the memory of an owner for a background task: the open memory, or a new one for the task."""
+        """Return the memory of an owner for a background task: the open memory, or a new one, not kept open."""
         with self._lock:
             memory = self._open.get(owner)
         return memory or self._make_memory(owner, starts=False)

@@ -74,7 +74,7 @@ class Address:
         """Raise `ForeignDaemon` if an untrusted user listens on a Unix socket; else do nothing."""
 
     def refusal_message(self, words: str) -> str:
-        """Return the message for a refused token: `words`, as the daemon said them, and here no more."""
+        """Return the message for a refused token: here only `words`, the daemon's message."""
         return words
 
 

@@ -224,10 +224,7 @@ class AsyncClient(AsyncVerbs):
     async def _exchange_over(
         self, connection: socket.socket, data: bytes
     ) -> http.HttpResponse:
-        """Send a request over a connection, keep or close it, and return the complete response.
-
-        Raises `Unread` if the request can be sent again, and `OSError`.
-        """
+        """Send a request, keep or close the connection, and return the response. Raises `Unread`, `OSError`."""
         sent = False
         response = http.HttpResponse()
         try:

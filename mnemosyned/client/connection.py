@@ -104,7 +104,7 @@ def result_of(request: Request[R], answer: http.HttpResponse, address: Address) 
 def refusal_of(
     answer: http.HttpResponse, body: bytes, address: Address
 ) -> errors.MnemosynedError:
-    """Return the error in a response other than 200; quote a body without an error.
+    """Return the error in a response other than 200; for a body that has none, an error that quotes it.
 
     An error about a token names the token's origin; an error about a limit has the pause to make.
     """

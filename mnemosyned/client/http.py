@@ -204,10 +204,7 @@ def exchange(
     reset_is_unread: bool = True,
     bytes_max: int | None = None,
 ) -> HttpResponse:
-    """Send a request and return its complete response.
-
-    Raises `Unread` and `NoAnswer`, as `send_request` does, and for a body of more than `bytes_max`.
-    """
+    """Send a request and return the whole response. Raises `Unread`, and `NoAnswer` also beyond `bytes_max`."""
     response = send_request(connection, request, reset_is_unread=reset_is_unread)
     received = len(response.body)
     try:

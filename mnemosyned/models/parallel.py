@@ -195,10 +195,7 @@ class _DigestWorker(WorkerProcess[Digest | str]):
         return True
 
     def take_answer(self, *, wait_s: float) -> Digest | str | None:
-        """Return the digest of the oldest group in flight, or the name of its error.
-
-        None if nothing comes within `wait_s` seconds, or if the process has ended.
-        """
+        """Return the oldest group's digest or its error's name; None after `wait_s` or if the process ended."""
         if self.gone:
             return None
         try:

@@ -111,7 +111,10 @@ class _LoadedEncoder:
         self._split_cached = lru_cache(WORDS_MAX)(split_word)
 
     def tokens(self, text: str) -> list[int]:
-        """Return ids of word pieces: the beginning's, a text's up to `TOKENS_MAX` in all, and the end's."""
+        """Return the ids of the first word pieces of a text, after `BEGIN` and before `END`.
+
+        At most `TOKENS_MAX` ids precede `END`.
+        """
         text = text.translate(SPACES)
         if not text.isascii():
             parts = text.split(WIDE_TILDE)

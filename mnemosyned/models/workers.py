@@ -78,7 +78,7 @@ class WorkerProcess(Generic[R]):
         return self._process.pid
 
     def limit(self, seconds: float, why: str) -> bool:
-        """Have the process killed in `seconds`, in place of the limit before; return False if it has ended."""
+        """Have the process killed in `seconds`, replacing any other limit; return False if it has ended."""
         with self._guard:
             if self.ending or self._process.poll() is not None:
                 return False

@@ -39,10 +39,7 @@ from mnemosyned.text.details import Detail
 
 
 def unfinished_report(batch: Batch, status: GroupStatus) -> GroupReport:
-    """Return the report of a batch that has no episode, as it is only planned or has failed.
-
-    The report's period is the day of the oldest memory, such as `2026-03-14`.
-    """
+    """Return the report of a batch without episodes; its period is the day of its oldest memory."""
     return GroupReport(
         session=batch.session,
         source=batch.source,

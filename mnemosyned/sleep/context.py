@@ -232,7 +232,7 @@ class CycleStopper:
         )
 
     def pause(self, hold: timedelta) -> CycleReport:
-        """Hold back background cycles for `hold`, or no longer if 0. Return a report with the pause's end."""
+        """Hold back background cycles for `hold`, or end a pause if it is 0; return a report with the end."""
         self._held_from = None
         if hold:
             self._hold_at_least(hold)

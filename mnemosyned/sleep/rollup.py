@@ -49,7 +49,7 @@ class RollupRun:
     def roll_up(self, *, before: datetime) -> None:
         """Roll up all periods that ended by the time `before`, while the cycle may continue.
 
-        A period that ends after the oldest memory that waits for consolidation waits, too.
+        A period waits if it ends after the time of the oldest memory that is still to be consolidated.
         """
         levels = list(UPPER_LEVELS)
         with self._store.search.one_snapshot():

@@ -135,7 +135,7 @@ class StatementSelection:
     def fit(self, statement: Statement, chars_max: int) -> Statement | None:
         """Return the statement, or a copy cut after a clause, if it fits in `chars_max`; else None.
 
-        Its speaker and the preceding statements that it needs must fit as well; with these it is never cut.
+        Its speaker must fit as well. If it needs preceding statements, they must fit too, and nothing is cut.
         """
         chars = self.count_chars(statement)
         if chars <= chars_max:
@@ -404,10 +404,7 @@ class ExtractiveSummarizer(Summarizer):
         self._zone = zone
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return a summary of the most informative sentences, with index terms for other sentences.
-
-        Raises `SummarizerFailed` if the memories have no text.
-        """
+        """Return the best sentences, with index terms for others. Raises `SummarizerFailed` without a text."""
         kept = (
             extract(memories, ratio=self._ratio, zone=self._zone) if memories else None
         )

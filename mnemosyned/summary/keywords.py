@@ -147,7 +147,7 @@ def _rate_exact_value(
 ) -> float:
     """Return the worth of the exact value at index `place`: `value`, or more with a label or unit.
 
-    Names from code are worth less. Without `labelled`, the sentence has no label before the value.
+    Names from code are worth less. `labelled` says that the sentence has a label before the value.
     """
     label = _find_label(words, place) if labelled else None
     if label is not None:
@@ -294,9 +294,9 @@ def _says_little_alone(kind: TokenKind, span: Sequence[TextToken]) -> bool:
 def _find_word_candidates(
     known: Vocabulary, seen: AbstractSet[str], worth_min: float, *, chars_max: int
 ) -> list[_KeywordCandidate]:
-    """Return candidates for words of at least `worth_min` whose stems are not in `seen`.
+    """Return candidates for words worth at least `worth_min` whose stems are not in `seen`.
 
-    Each is at most `chars_max` long, with a title such as "Dr." before a name.
+    Each candidate is at most `chars_max` long, with the title before a name, such as "Dr.".
     """
     candidates: list[_KeywordCandidate] = []
     for root, (words, sentence, place) in known.first.items():

@@ -102,8 +102,8 @@ def _read_first_lines(text: str, chars_max: int) -> list[str]:
 def _find_speakers(texts: Iterable[str]) -> dict[str, bool]:
     """Return {speaker: whether it is a person} for names before a colon in the texts.
 
-    A name must occur twice, unless it is a known role or precedes words in the first person. The
-    latter makes it a person.
+    A name must occur twice, unless it is a known role or precedes words in the first person, by which
+    a name other than a role is a person's.
     """
     begun: Counter[str] = Counter()
     persons: set[str] = set()

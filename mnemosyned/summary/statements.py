@@ -200,7 +200,7 @@ def remove_opener(sentence: str) -> str:
 
 
 def _remove_first_word(sentence: str) -> str:
-    """Return a sentence without an interjection, connective or called name at its start, if any."""
+    """Return a sentence without an interjection, a connective or a call such as "Hey Ben," at its start."""
     head, _, rest = sentence.partition(" ")
     if head in _WORDS["calls"] and (called := _PATTERNS["call"].match(sentence)):
         rest = sentence[called.end() :]

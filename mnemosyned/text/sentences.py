@@ -127,7 +127,7 @@ def _is_abbreviation(line: str, start: int, stop: int, end: int) -> bool:
 
 
 def _cut_long_sentence(sentence: str) -> Iterator[str]:
-    """Yield the parts of a sentence of at most `SENTENCE_CHARS_MAX`, cut at commas or spaces."""
+    """Yield the parts of a sentence, up to `SENTENCE_CHARS_MAX` long, cut at a comma or space if possible."""
     start = 0
     while len(sentence) - start > SENTENCE_CHARS_MAX:
         stop = start + SENTENCE_CHARS_MAX

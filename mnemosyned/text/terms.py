@@ -312,10 +312,7 @@ def is_vague(word: str) -> bool:
 
 
 def stems_with_content(text: str) -> set[str]:
-    """Return the stems of words that may identify a text.
-
-    At most one per chunk between spaces is returned, since splitting only at spaces is faster.
-    """
+    """Return the stems of words that may identify a text, at most one for each chunk between spaces."""
     return set(map(_CONTENT_STEMS.__getitem__, text.split())) - {""}
 
 

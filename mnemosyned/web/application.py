@@ -208,7 +208,10 @@ class Visit:
         return {name: self.fields[name] for name in names if self.fields.get(name)}
 
     def ask(self, verb: type[Request[R]], names: Iterable[str] = (), **fixed: str) -> R:
-        """Return a verb's result for the visit's fields `names`, or a mapping's, and `fixed`. Raises errors."""
+        """Run a verb with the visit's fields `names`, and with `fixed`; return its result.
+
+        `names` may also be a mapping of fields to values. Raises the errors of parsing and of the verb.
+        """
         given = names if isinstance(names, Mapping) else self.pick(names)
         return self.caller.call(parse_text(verb, {**given, **fixed}))
 
@@ -238,7 +241,10 @@ def redirect_to(path: str, **fields: object) -> Response:
 def make_change(
     verb: type[Request[Any]], names: Sequence[str], path: str, kept: Sequence[str]
 ) -> PageHandler:
-    """Return a form's handler: it runs a verb with the fields `names`, and redirects to `path` with `kept`."""
+    """Return the handler of a form that runs a verb with the fields `names`, and redirects to `path`.
+
+    The address of the redirect has the fields `kept`.
+    """
 
     def change(visit: Visit) -> Response:
         given = {name: visit.fields[name] for name in names if name in visit.fields}
@@ -337,7 +343,7 @@ def _show_error(error: errors.MnemosynedError, session: WebSession | None) -> Re
 
 
 def _first_values(encoded: str) -> dict[str, str]:
-    """Return {field: first value} of a query or form, with line feeds as breaks. Raises `MalformedRequest`."""
+    r"""Return {field: first value} of a query or form, with `\n` as line break. Raises `MalformedRequest`."""
     try:
         fields = parse_qs(
             encoded, keep_blank_values=True, errors="strict", max_num_fields=100

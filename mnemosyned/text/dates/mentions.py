@@ -139,7 +139,10 @@ class MentionReader:
         self._term = re.compile(rf"(?<!\w)(?:{either})(?!\w)", re.IGNORECASE)
 
     def mentions_any_time(self, text: str, said_at: datetime) -> bool:
-        """Return True if the start of a text names a time that overlaps one of the spans and is no longer."""
+        """Return True if the start of a text names a time that overlaps one of the spans.
+
+        The named time must not be longer than that span.
+        """
         text = text[:MENTION_CHARS_MAX]
         terms = islice(self._term.finditer(text), PLACES_MAX)
         said = "\n".join(

@@ -631,7 +631,7 @@ _FROM = re.compile(_PATTERNS["from"])
 
 @cache
 def _compile_order_pattern(*fields: str) -> re.Pattern[str]:
-    """Return a pattern of the words in these fields of all languages, such as "newest"."""
+    """Return a pattern of the words in these fields of `OrderWords` of all languages, such as "newest"."""
     groups = (
         f"(?P<{field}>{'|'.join(getattr(order, field) for order in _ORDERS)})"
         for field in fields

@@ -162,10 +162,10 @@ def _read_clock(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
 def _read_day_at_clock(
     match: re.Match[str], words: str, now: datetime, *, ahead: bool
 ) -> TypedTime | None:
-    """Return the instant of a matched time of day on the day that `words` name, or today.
+    """Return the instant of a matched time of day on the day that `words` name, or today; else None.
 
     Words such as "friday" mean the last such day with a past instant or, with `ahead`, the next with a
-    future one. Without words but with `ahead`, a past time means tomorrow. None for no single day.
+    future one. Without words but with `ahead`, a past time means tomorrow.
     """
     clock = _parse_clock_time(match)
     kind = words or "today"

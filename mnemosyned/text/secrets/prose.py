@@ -448,7 +448,10 @@ def _read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate |
 def _is_password(
     text: str, value: SecretCandidate, link: ValueLink, *, short: bool
 ) -> bool:
-    """Return True if a value after a name is a password; after "pass" (`short`), no number or plain word is."""
+    """Return True if a value after a name is a password.
+
+    With `short`, the name is only "pass": then a number or a plain word is not a password.
+    """
     words, quoted = value.text, value.quoted
     if not may_be_password(words.replace(" ", "") if quoted else words):
         return False
@@ -606,7 +609,7 @@ def _find_seed_phrases(name: SecretName) -> Iterator[Secret]:
 
 
 def _find_answers(name: SecretName) -> Iterator[Secret]:
-    """Yield the answer to a security question after a name for it."""
+    """Yield the answer to a security question after the word "answer"."""
     around = name.low[max(0, name.start - 60) : name.end + 40]
     if name.word == "answer" and "security" not in around:
         return
