@@ -19,7 +19,7 @@ def shift(moment: datetime, by: timedelta) -> datetime:
 
 
 def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
-    """Return a moment in a zone, or in the process's zone for None; the calendar's end if outside of it."""
+    """Return a moment in a zone, None for the process's own; an end of the calendar if it is outside that."""
     try:
         return moment.astimezone(zone)
     except (OverflowError, ValueError):

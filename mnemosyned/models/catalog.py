@@ -142,7 +142,7 @@ class _SecureRedirects(HTTPRedirectHandler):
     ) -> Request | None:
         """Return the request to follow a redirect to `newurl`.
 
-        If that has no TLS, raises `InvalidRequest`, or `FetchFailed` for one of this machine.
+        Raises `InvalidRequest` for http:// to another machine, and `FetchFailed` for http:// after https://.
         """
         check_url(newurl)
         if req.full_url.startswith("https:") and not newurl.startswith("https:"):

@@ -361,7 +361,7 @@ class Sleeper:
             self._scheduler.set_schedule(self.cycle.settings.config)
 
     def wake(self) -> None:
-        """Correct the time of the next cycle, if a scheduler is here, after a jump of the wall clock."""
+        """Correct the time of the scheduler's next cycle, if there is one, after a jump of the wall clock."""
         if self._scheduler:
             self._scheduler.wake()
 

@@ -57,18 +57,13 @@ def local_now() -> datetime:
 
 
 def read_period(
-    text: str,
-    unit: Literal["day", "week", "month"],
-    *,
-    field: str = "when",
-    now: datetime | None = None,
+    text: str, unit: Literal["day", "week", "month"], now: datetime
 ) -> TimeSpan:
-    """Return the day, week or month in which a time in words, such as "last May", begins.
+    """Return the day, week or month (`unit`) in which a time in words, such as "last May", begins.
 
-    `unit` chooses day, week or month. Both ends are in UTC, and the later end is excluded. Raises
-    `InvalidTime`, which names `field`.
+    Both ends are in UTC, and the later end is excluded. Raises `InvalidTime`, which names `when`.
     """
-    return _require_time(period_around, text, unit, now or local_now(), field=field)
+    return _require_time(period_around, text, unit, now, field="when")
 
 
 def read_given(

@@ -79,7 +79,7 @@ def is_on_socket(visit: Visit) -> bool:
 
 
 def find_setting_sources(visit: Visit) -> SettingSources | None:
-    """Return where the daemon's settings come from; None if it is remote or another user's."""
+    """Return where the daemon's settings come from; None if the daemon is remote or another user's."""
     from mnemosyned.cli.maintenance import config  # noqa: PLC0415 it takes the engine
 
     sources = config.present_sources() if is_on_socket(visit) else None

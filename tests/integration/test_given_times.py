@@ -175,8 +175,8 @@ def test_a_standard_time_is_decoded_alone(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_period_of_nonsense_names_its_argument() -> None:
-    with pytest.raises(InvalidTime, match='WHEN: "soon" is not a valid time'):
-        read_period("soon", "day", field="WHEN", now=NOW)
+    with pytest.raises(InvalidTime, match='when: "soon" is not a valid time'):
+        read_period("soon", "day", NOW)
 
 
 def test_the_description_shows_that_a_time_may_be_in_words() -> None:

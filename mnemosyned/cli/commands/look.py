@@ -231,7 +231,7 @@ class PeriodReader:
         from mnemosyned.verbs.times import local_now, read_period  # noqa: PLC0415
 
         now = local_now()
-        period = read_period(typed or "today", unit, now=now)
+        period = read_period(typed or "today", unit, now)
         first = in_zone(period.since, now.tzinfo).date()
         last = in_zone(period.until, now.tzinfo).date() - ONE_DAY
         parts: list[PeriodPart] = []

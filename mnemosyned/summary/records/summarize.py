@@ -468,7 +468,7 @@ def _make_object_item(
 def _list_values(
     value: Mapping[str, Any], zone: tzinfo | None = None, prefix: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """Yield (label, text) for the values of an object, nested ones too, except ids and unprintable ones."""
+    """Yield (label, text) for the texts, numbers and flags of an object, nested ones too, except ids."""
     for key, item in value.items():
         label = f"{prefix}{shorten(str(key), 40)}"
         if isinstance(item, dict) and prefix.count(".") < DEPTH_MAX:

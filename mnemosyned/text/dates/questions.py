@@ -67,9 +67,9 @@ class TimeSpan:
     until: datetime
 
     def with_margin(self) -> TimeSpan:
-        """Return the span extended by one to seven days at its end, and by a seventh of these at its start.
+        """Return the span extended at its end by its own length, but at least a day and at most a week.
 
-        The margin at the end is as long as the span, within these bounds: people report events late.
+        At its start, it is extended by a seventh of that. People report events late.
         """
         margin = max(_DAY, min(self.until - self.since, 7 * _DAY))
         return TimeSpan(shift(self.since, -margin / 7), shift(self.until, margin))
@@ -424,7 +424,7 @@ class _TimeReader:
     def question_times(self) -> QuestionTimes:
         """Return the spans, the order asked for and the remaining words of the question.
 
-        A question about now has no spans, unless it names a month or year: "is it still on Wednesday".
+        A question about now, such as "is it still on Wednesday", has no spans unless it names a month or year.
         """
         order, subject = extract_time_order(self._unmatched)
         if order is TimeOrder.CURRENT and self._is_dated:

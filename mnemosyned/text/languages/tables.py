@@ -145,7 +145,7 @@ _LETTERS_ALIKE = str.maketrans({"ı": "i", "ſ": "s", "\u0307": None})
 
 
 def fold_letters(text: str) -> str:
-    """Return a text in lower case, with i for ı and İ, and s for ſ, which patterns without case confuse."""
+    """Return a text in lower case, with i for ı and İ, and s for ſ, as patterns that ignore case match them."""
     return text.lower().translate(_LETTERS_ALIKE)
 
 
