@@ -211,15 +211,23 @@ def test_the_doctor_names_a_daemon_that_runs_without_its_unit(
     tool.write_text("#!/bin/sh\necho LoadState=loaded\necho ActiveState=inactive\n")
     tool.chmod(0o755)
     daemon = start()
-    socket, path = str(daemon.socket), str(tmp_path)
+    call = tmp_path / "mnemosyned" / "spool" / "c-1"
+    call.parent.mkdir(parents=True)
+    call.write_text("{}")
+    os.utime(call, (1_700_000_000, 1_700_000_000))
+    socket, room = str(daemon.socket), str(tmp_path)
 
-    examined = mnem("doctor", home=daemon.home, MNEMOSYNE_SOCKET=socket, PATH=path)
+    examined = mnem(
+        *("--socket", socket, "doctor"),
+        home=daemon.home,
+        PATH=room,
+        XDG_STATE_HOME=room,
+    ).stdout.decode()
 
-    _, found, advice = examined.stdout.decode().partition(
-        "inactive, and the daemon runs without it\n"
-    )
+    _, found, advice = examined.partition("inactive, and the daemon runs without it\n")
     assert found
     assert advice.split("\n")[0].strip() == "mnem stop; mnem start"
+    assert "; the next hook hands them in" in examined
 
 
 @pytest.mark.thorough

@@ -392,7 +392,9 @@ def check_database(installation: Installation) -> Iterator[Finding]:
             schema.refuse_newer(connection, latest)
             if (version := schema.schema_version(connection)) < latest:
                 text = f"schema version {version}; the next start brings it to {latest}"
-                yield note("schema", text, "mnem start")
+                yield note(
+                    "schema", text, "mnem restart" if installation.process else START
+                )
             present_faults = repair.schema_faults(
                 connection, paths.shipped("migrations")
             )
@@ -624,7 +626,7 @@ def check_models(installation: Installation) -> Iterator[Finding]:
             yield ok("model", f"{key}: {path.name} is there")
 
 
-def check_spool(_: Installation) -> Iterator[Finding]:
+def check_spool(installation: Installation) -> Iterator[Finding]:
     """Yield findings on calls of agents' hooks that wait on disk for a daemon."""
     for folder in map(Path, spool.folders()):
         try:
@@ -648,7 +650,7 @@ def check_spool(_: Installation) -> Iterator[Finding]:
         if reason:
             text = f"{text}, and no hook hands them in: {reason}"
             yield warning("hooks", text, command)
-        elif age_s < SPOOL_OLD_S:
+        elif age_s < SPOOL_OLD_S or (is_local and installation.status):
             yield note("hooks", f"{text}; the next hook{whose} hands them in")
         else:
             days = f"{text}, the oldest for {age_s / 86_400:,.1f} days"
