@@ -62,7 +62,7 @@ class OriginalTotals:
     states: bool
     """Whether any can have expired or been superseded."""
     version: str = ""
-    """Version that each change by another process alters; empty if no process shares the memory."""
+    """Version that each change of words alters, by any process."""
 
 
 IndexedTable = Literal["memory", "episode"]

@@ -63,11 +63,13 @@ GROWTH = 1.2
 
 
 class _KnownWord(NamedTuple):
-    """Frequency and compounds of a word, at some number of memories."""
+    """Frequency and compounds of a word, at some version and number of memories."""
 
     frequency: int
     memories: int
     """Number of all memories at the time of the look-up."""
+    version: str
+    """Version of the memories at that time."""
     compounds: tuple[str, ...] = ()
 
 
@@ -76,9 +78,7 @@ class Frequencies:
 
     def __init__(self) -> None:
         """Begin with no known word."""
-        self._found: dict[str, _KnownWord] = {}
-        self._missing: dict[str, _KnownWord] = {}
-        self._version = ""
+        self._known: dict[str, _KnownWord] = {}
 
     def look_up(
         self, index: WordRows, terms: Terms, count: int, *, version: str = ""
@@ -87,20 +87,20 @@ class Frequencies:
 
         `index` covers all memories, and `count` is their number. Numbers of common words are
         estimates; the corpus also has the words' compounds. Rare words have fewer than `SAMPLE` rows.
-        Words of earlier calls, and words with a joined form in memory, have no row numbers. When
-        `version` differs from the last call's, words not found earlier are looked up again.
+        Words of earlier calls, and words with a joined form in memory, have no row numbers. Words not
+        found at another `version` are looked up again.
         """
-        if version != self._version:
-            self._version = version
-            self._missing = {}  # other threads may be adding to the former one
         joins = {f"+{join.lower()}": join for _, join in terms.joins}
         words = {word.lower(): word for word in terms.words}
         known: dict[str, _KnownWord] = {}
         for key in (*joins, *words):
-            kept = self._found.get(key) or self._missing.get(key)
-            # With more memories since, a word that was missing may exist.
-            growth = GROWTH if kept and kept.frequency else 1
-            if kept and kept.memories <= count <= kept.memories * growth:
+            kept = self._known.get(key)
+            # After any change, a word that was missing may exist.
+            if (
+                kept
+                and (kept.frequency or kept.version == version)
+                and kept.memories <= count <= kept.memories * GROWTH
+            ):
                 known[key] = kept
         index.prefetch(
             [((join,), 1) for key, join in joins.items() if key not in known]
@@ -115,7 +115,9 @@ class Frequencies:
         for key, join in joins.items():
             if key not in known:
                 exists = bool(index.newest([[(join,)]], limit=1))
-                known[key] = self._keep_word(key, _KnownWord(int(exists), count))
+                known[key] = self._keep_word(
+                    key, _KnownWord(int(exists), count, version)
+                )
         unknown = {key: word for key, word in words.items() if key not in known}
         newest = {
             key: index.newest([[terms.forms(word)]], limit=SAMPLE)
@@ -128,7 +130,9 @@ class Frequencies:
         }
         index.prefetch((halves, SAMPLE) for halves in parts.values() if halves)
         for key, word in unknown.items():
-            looked_up, found = _look_up(index, newest[key], parts.get(key, ()), count)
+            looked_up, found = _look_up(
+                index, newest[key], parts.get(key, ()), count, version
+            )
             known[key] = self._keep_word(key, looked_up)
             if len(found) < SAMPLE:
                 rows[word] = found
@@ -149,21 +153,18 @@ class Frequencies:
 
     def clear(self) -> None:
         """Drop all known frequencies: after memories are deleted, a word may no longer occur."""
-        self._found.clear()
-        self._missing.clear()
+        self._known.clear()
 
     def _keep_word(self, word: str, known: _KnownWord) -> _KnownWord:
         """Save a word's frequency for later questions, and return the frequency."""
-        if len(self._found) + len(self._missing) >= FREQUENCIES_KEPT_MAX:
+        if len(self._known) >= FREQUENCIES_KEPT_MAX:
             self.clear()
-        for words in (self._found, self._missing):
-            words.pop(word, None)
-        (self._found if known.frequency else self._missing)[word] = known
+        self._known[word] = known
         return known
 
 
 def _look_up(
-    index: WordRows, found: Sequence[int], parts: Forms, count: int
+    index: WordRows, found: Sequence[int], parts: Forms, count: int, version: str
 ) -> tuple[_KnownWord, Sequence[int]]:
     """Return a word's frequency and compounds, and up to `SAMPLE` of its newest row numbers.
 
@@ -180,7 +181,7 @@ def _look_up(
     if frequency >= SAMPLE:
         last = index.last
         frequency = min(count, SAMPLE * last // max(1, last - min(found) + 1))
-    return _KnownWord(frequency, count, compounds), found
+    return _KnownWord(frequency, count, version, compounds), found
 
 
 # ------------------------------------------------------------------ limits

@@ -43,6 +43,7 @@ def trio(lab: Lab) -> Episode:
 def test_recall_finds_new_words_alone(lab: Lab, kettle: str, *, asleep: bool) -> None:
     if asleep:
         lab.run_cycle(force=True)
+    assert lab.found("samovar") == set()
 
     edited = lab.edit(kettle, text="The samovar is at 10.0.0.9")
 
@@ -55,6 +56,8 @@ def test_recall_finds_new_words_alone(lab: Lab, kettle: str, *, asleep: bool) ->
     texts += [lab.episode_of(kettle).content] if asleep else []
     totals = lab.store.maintenance.totals().values()
     assert sum(total.characters for total in totals) == sum(map(len, texts))
+    lab.undo()
+    assert (lab.found("samovar"), lab.found("kettle")) == (set(), {kettle})
 
 
 def test_summary_and_exact_values_follow(lab: Lab, kettle: str) -> None:

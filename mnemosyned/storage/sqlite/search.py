@@ -286,7 +286,9 @@ class SqliteIndex(CommonIndex):
         """
         glued = quote_word(GLUED)
         rows = self._session.execute(
-            "SELECT tier, count, characters, (SELECT EXISTS (SELECT 1 FROM memory_state)), "
+            # Each memory and each edit has a new number.
+            "SELECT tier, count, characters, (SELECT group_concat(seq) FROM sqlite_sequence), "
+            "(SELECT EXISTS (SELECT 1 FROM memory_state)), "
             "(SELECT EXISTS (SELECT 1 FROM memory_gram_fts WHERE memory_gram_fts MATCH ?)), "
             "(SELECT EXISTS (SELECT 1 FROM episode_gram_fts WHERE episode_gram_fts MATCH ?)) "
             "FROM tier_totals",
@@ -294,13 +296,15 @@ class SqliteIndex(CommonIndex):
         ).fetchall()
         counts = {tier: (count, characters) for tier, count, characters, *_ in rows}
         working, archived = counts[Tier.WORKING], counts[Tier.ARCHIVE]
-        *_, states, memories, episodes = rows[0]
+        *_, numbers, states, memories, episodes = rows[0]
         self._glued = {"memory": memories, "episode": episodes}
+        characters = working[1] + archived[1]
         return OriginalTotals(
             working[0] + archived[0],
-            working[1] + archived[1],
+            characters,
             slept=archived[0] > 0,
             states=bool(states),
+            version=f"{numbers} {characters}",
         )
 
     def word_rows(self, query: Query | None = None) -> FtsWords:
