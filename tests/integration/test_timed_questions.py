@@ -172,6 +172,20 @@ def test_a_named_source_that_no_memory_has_leaves_the_order_of_time(
     assert first == lines
 
 
+def test_a_verb_of_use_is_no_subject_of_what_is_current(tmp_path: Path) -> None:
+    lines = [
+        "The learning rate 1e-4 works better, use that",
+        "The learning rate went down to 5e-5",
+        "Use the small seed for the talk",
+    ]
+    with Memory(tmp_path / "memory.db") as memory:
+        for day, text in enumerate(lines, 1):
+            memory.remember(text, created_at=datetime(2026, 10, day, tzinfo=UTC))
+        first = memory.recall("Which learning rate do we use now?").hits[0]
+
+    assert first.content == lines[1]
+
+
 def test_a_question_without_a_time_is_ranked_by_its_words_alone(month: Memory) -> None:
     hits = month.recall("speakers for the children's tour", asked_at=NOW, explain=True)
 
