@@ -58,6 +58,8 @@ def test_a_grammar_translates_known_phrases_and_all_units(grammar: TimeGrammar) 
     ("tre giorni fa, 2 giorni fa", "3 days ago, 2 days ago"),
     ("am 5. Mai 2023", "5 May 2023"),
     ("lundi dernier", "last Monday"),
+    ("on a fait quoi lundi ?", "on a fait quoi on Monday ?"),
+    ("cosa è successo mercoledì?", "cosa è successo on Wednesday?"),
     ("letzten Freitag", "last Friday"),
     ("en KASIM y en mayo", "in November y in May"),
     ("en mayo y en NİSAN", "in May y in April"),

@@ -573,7 +573,11 @@ def _weekday_translation_rules() -> Iterator[tuple[str, Translation]]:
         translate = partial(_translate_weekday, step=step)
         yield rf"(?:{on_weekday})?(?:{before}){weekday}", translate
         yield rf"(?:{article})?{weekday} (?:{after})", translate
-    yield rf"(?:{on_weekday}){weekday}", partial(_translate_weekday, step="on")
+    on = partial(_translate_weekday, step="on")
+    yield rf"(?:{on_weekday}){weekday}", on
+    foreign = join_alternatives(name for name in days if name not in WEEKDAYS_IN_TEXT)
+    alone = rf"(?<!herr )(?<!frau )(?P<weekday>{foreign})(?=\W*$)"
+    yield alone, on  # "on a fait quoi samedi ?"
 
 
 def _translate_date(match: re.Match[str]) -> str:
