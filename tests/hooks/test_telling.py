@@ -1,10 +1,11 @@
 """What agents are told: what matters for their project, quoted and dated, once, and seldom more."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support.agents import Shop, claude_line
+from support.agents import MORNING, Shop, claude_line
 from support.cases import thorough
 from support.fakes import FakeClock
 from support.settings import change
@@ -391,6 +392,23 @@ def test_nothing_far_from_an_answer_is_told_to_a_session_that_has_the_answer(
 
     assert DECISION in agent.start()
     assert "key of hut" not in agent.ask(QUESTION)
+
+
+def test_a_question_about_a_past_day_is_answered_by_what_was_said_then_or_later_about_it(
+    shop: Shop, service: MemoryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.remember("The choir sings on Sunday.", created_at=MORNING - timedelta(days=4))
+    shop.remember(
+        "Ann moved the choir to hut 7.", created_at=MORNING - timedelta(days=1)
+    )
+    shop.remember("The pipe burst on Sunday.")
+    make_near(monkeypatch, service, {}, others=0.5)
+
+    told = shop.codex().ask("What happened on Sunday?")
+
+    assert "hut 7" in told
+    assert "burst" in told
+    assert told.count("\n- ") == 2
 
 
 def test_what_a_session_says_keeps_no_answer_from_it(

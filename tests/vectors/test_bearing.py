@@ -78,12 +78,13 @@ def ranked(
 
 
 @pytest.mark.thorough
-def test_a_prompt_about_what_is_in_sight_asks_for_less_than_one_about_what_was_said(
+def test_a_prompt_about_what_is_in_sight_or_that_tells_something_asks_for_less(
     rater: BearingRater,
 ) -> None:
     for said, in_sight in [
         ("which port did we take for the proxy?", "which port is in the line above?"),
         ("when do we release?", "when did the test you just ran begin?"),
+        ("when does my sister arrive?", "My sister arrives on the 23rd with the twins"),
     ]:
         asking, other = map(rater.rate_prompt, (said, in_sight))
         assert asking is not None

@@ -116,7 +116,8 @@ class Reminder:
         Dates such as "yesterday" are relative to `now`. Memories of `groups` are searched by keywords.
         """
         query = " ".join(prompt.replace("\0", " ").split())[:QUERY_CHARS_MAX]
-        relevance = Relevance(query, parse_times(query, in_zone(now, local_zone())))
+        times = parse_times(query, in_zone(now, local_zone()))
+        relevance = Relevance(query, times)
         if not relevance.has_content:
             return injected.InjectedText()
         own = self._store.agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
@@ -143,11 +144,23 @@ class Reminder:
             ]
             == query
         }
+        # "What happened on Tuesday?" asks for what was said then, or later about that day.
+        is_past = times.only_time and all(span.until <= now for span in times.spans)
+        words = find_keywords(query)
         # What the session says is near its next prompt, and no answer.
         statements = [
             each
             for each in read
-            if each.memory.id not in asked and each.memory.session != session.session
+            if each.memory.id not in asked
+            and each.memory.session != session.session
+            and (
+                not is_past
+                or any(
+                    span.since <= each.memory.created_at
+                    and (each.memory.created_at < span.until or words & each.keywords)
+                    for span in times.spans
+                )
+            )
         ]
         score_min = (ODDS_MIN - need) / ODDS_OF_SCORE
         lines = self._find_by_meaning(query, statements, known, score_min)
