@@ -287,15 +287,15 @@ _VERBATIM_GROUPS = {"month", "year", "season", "quarter", "weekday", "feast"}
 """Groups whose words a memory may contain verbatim; "yesterday" was another day then."""
 
 
-def _longest_first(words: Iterable[str]) -> str:
+def _join_longest_first(words: Iterable[str]) -> str:
     """Return a pattern that matches any of the words, trying the longest first."""
     return "|".join(sorted(words, key=len, reverse=True))
 
 
 _WORDS = {
-    "month": _longest_first(ENGLISH_MONTHS),
-    "count": rf"\d{{1,3}}|{_longest_first(COUNTS_IN_TEXT)}",
-    "ordinals": _longest_first(ORDINALS),
+    "month": _join_longest_first(ENGLISH_MONTHS),
+    "count": rf"\d{{1,3}}|{_join_longest_first(COUNTS_IN_TEXT)}",
+    "ordinals": _join_longest_first(ORDINALS),
     "hours": "|".join(HOURS),
     "seasons": "|".join(SEASONS),
     "thirds": "|".join(THIRDS),
