@@ -233,6 +233,11 @@ def test_an_edit_takes_an_ending_back_or_makes_one(memory: DatedMemory) -> None:
         memory.edit(id, text=again)
         assert memory.ended_ids() == [(old, new)]
 
+    memory.undo_ending(old)
+    for id, text in ((old, f"{OLD} Ada has the keys."), (new, f"{NEW} Ben too.")):
+        memory.edit(id, text=text)
+        assert [each.undone for each in memory.ended()] == [True]
+
 
 @pytest.mark.parametrize(
     "forgotten", [Forget(session="a"), Forget(session="b"), Forget(source="codex")]

@@ -160,7 +160,7 @@ class EditTransaction:
             session.write_words(seq, episode, before=edit.before, after=edit.after)
             self._learnings.apply_edit(edit)
             erase_injected_texts(session, [edit.after.id])
-            forget_endings(session, [edit.after.id])
+            forget_endings(session, [edit.after.id], keeps_undone=True)
         if edit.is_moved:
             session.update(
                 "learning",

@@ -27,10 +27,15 @@ ENDINGS_OF_MAX = 1_000
 """Endings read for one answer."""
 
 
-def forget_endings(session: CommonSession, ids: Sequence[str]) -> None:
-    """Delete the endings in which deleted or reworded memories are the older or the newer one."""
+def forget_endings(
+    session: CommonSession, ids: Sequence[str], *, keeps_undone: bool = False
+) -> None:
+    """Delete the endings in which deleted or reworded memories are the older or the newer one.
+
+    With `keeps_undone`, keep those that a person undid, so that they are not found again.
+    """
     session.execute(
-        "DELETE FROM ending WHERE owner = %(owner)s "
+        f"DELETE FROM ending WHERE owner = %(owner)s {'AND NOT undone ' * keeps_undone}"
         "AND (older_id = ANY(%(ids)s::text[]) OR newer_id = ANY(%(ids)s::text[]))",
         ids=list(ids),
     )
