@@ -84,6 +84,19 @@ def test_all_that_one_call_forgot_comes_back_together(lab: Lab) -> None:
     assert len(lab.learnings()) == 2
 
 
+def test_a_learning_comes_back_superseded_as_it_was(lab: Lab) -> None:
+    lab.remember("I prefer tea.", id="tea", role="user")
+    lab.clock.advance(hours=1)
+    lab.remember("I prefer coffee instead of tea.", id="coffee", role="user")
+    before = lab.learnings(superseded=True).learnings
+
+    for id in ("tea", "coffee", ["tea", "coffee"]):
+        lab.forget(id)
+        lab.undo()
+        after = lab.learnings(superseded=True).learnings
+        assert sorted(after, key=repr) == sorted(before, key=repr)
+
+
 def test_once_the_time_is_over_it_is_gone_from_the_file(lab: Lab) -> None:
     lab.forget("m")
     lab.clock.advance(hours=23)
