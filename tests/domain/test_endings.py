@@ -327,6 +327,10 @@ class SureMeanings(EagerMeanings):
     ("The old laptop has 16 GB.", "The new laptop has 32 GB now."),
     ("We use Slack for chat.", "We use Teams for meetings now."),
     ("Our landlady is called Brandt.", "Our landlady moved to Bath."),
+    ("CI tests on Linux with Python 3.12.", "CI tests on Linux now."),
+    ("Backups go to S3 in Ireland.", "Backups now go to S3."),
+    ("The API returns JSON.", "The API now returns JSON with snake_case keys."),
+    ("Passwords are hashed.", "Passwords are now hashed with argon2 and a pepper."),
 ])  # fmt: skip
 def test_an_addition_a_relative_and_a_state_end_nothing(older: str, newer: str) -> None:
     assert find_ending(older, newer, SureMeanings()) is None

@@ -240,10 +240,12 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
     fresh = [word for word in new.words if not is_among(word.key, old)]
     if cues != ["now"]:
         return False
-    # The same again: "we decided to use Postgres", and "it uses Postgres now".
-    if not fresh:
-        is_same = all(word.key in _WORDS["deciding"] for word in gone)
-        return is_same and "negation" not in old.signs ^ new.signs
+    # The same again, with more words or fewer: "backups go to S3 in Paris", and "backups go to S3 now".
+    at = next((new.words.index(word) for word in new.words if word not in fresh), 0)
+    same = zip(old.words, new.words[at:], strict=False)
+    is_added = not gone and all(is_same_word(was.key, word.key) for was, word in same)
+    if not fresh or is_added:
+        return "negation" not in old.signs ^ new.signs
     return all(word.kind == "name" for word in (*gone, *fresh)) and _is_added(
         fresh[0], new
     )
