@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from mnemosyned.text.endings.statements import (
     DOUBTS,
+    EXACT_KINDS,
     PATTERNS,
     VALUE_KINDS,
     SentenceMeanings,
@@ -17,6 +19,7 @@ from mnemosyned.text.endings.statements import (
     is_same_word,
     is_weekday,
     names_owner,
+    read_statements,
 )
 from mnemosyned.text.rule_files import compile_on_use, read_tables
 from mnemosyned.text.terms import fold_case
@@ -29,6 +32,8 @@ HOLDER_WORDS_MAX, NAME_WORDS_MAX, SUCCESSOR_WORDS_MAX = 2, 3, 4
 """Words of the name of who holds a role, of another name, and of what took the place of a former value."""
 A_PLACE, A_PLACE_MIN = "city, town", 0.2
 """A text, and the cosine to it of the name of any place: those of software and firms reach .18."""
+CLAUSE = "clause"
+"""The sign of a part of a sentence."""
 STATES_ALIKE_MIN = 0.4
 """Cosine of two words from which they are states of one kind, as "green" and "blue" are."""
 _TABLES: dict[str, Any] = read_tables(__file__, "plain.toml")
@@ -37,6 +42,7 @@ _PATTERNS: dict[str, re.Pattern[str]] = {"residing": PATTERNS["residing"]} | {
     for name, pattern in _TABLES["patterns"].items()
 }
 _SWITCHED = compile_on_use(_TABLES["switched"])
+_BREAKS = compile_on_use(_TABLES["breaks"])
 _TURNS = compile_on_use(
     "(?<!\\w)(?:"
     + "|".join(f"({side})" for turn in _TABLES["turns"] for side in turn[:2])
@@ -46,6 +52,7 @@ _PRODUCTS = [
     [frozenset(map(fold_case, words.split())) for words in kind.split(":")]
     for kind in _TABLES["products"]
 ]
+_SAME = {w: words.split() for words in _TABLES["same"] for w in words.split()}
 _WORDS = {
     name: frozenset(map(fold_case, words.split()))
     for name, words in _TABLES["words"].items()
@@ -55,6 +62,8 @@ _ADDITIVE, _DATED, _DEFINITE, _INDEFINITE, _LIGHT, _PLURAL = (
     for name in ("additive", "dated", "definite", "indefinite", "light", "plural")
 )
 _HOLDING = _WORDS["standing"] | _DATED
+_ARTICLES = _DEFINITE - _WORDS["others"]
+_EMPTY = _LIGHT | _WORDS["every"] | _WORDS["new"]
 _PART = re.compile("as*f+s+-?[vc]|a?s+[pa]+f+s*-?[vc]|af+s*pa*s+-?[vc]")
 """A fresh word in a subject: article, preposition, verb, change, fresh and shared word by their initials."""
 _LETTERS = (
@@ -68,6 +77,7 @@ _LETTERS = (
 def sought_words(statement: Statement) -> tuple[str, ...]:
     """Return words to find the statements that a new one may end: its own, and "live" for "I moved to Rome"."""
     own = tuple(word.key for word in statement.words)
+    own += tuple(same for key in own for same in _SAME.get(key, ()))
     if _search("resettling", statement) or _search("living", statement):
         own += tuple(sorted(_WORDS["homes"]))
     if "i" in statement.signs and (turn := _read_turn(statement)):
@@ -83,6 +93,23 @@ def may_end_plainly(statement: Statement) -> bool:
         _read_turn(statement)
         or any(_search(name, statement) for name in ("again", "favorite", "newcomer"))
     )
+
+
+def read_clauses(statement: Statement) -> list[Statement]:
+    """Return the clauses of a statement, if it has several: "Jonas left, our lead is Ida now"."""
+    parts = _BREAKS.split(statement.text)
+    if len(parts) < 2 or _search("limiting", statement):
+        return []
+    clauses = [clause for each in parts for clause in read_statements(each)]
+    if any(all(word.kind == "when" for word in each.words) for each in clauses):
+        return []  # "Sundays, I get up at ten now"
+    doubts = statement.signs & {*DOUBTS}
+    return [
+        replace(each, signs=each.signs | doubts | {CLAUSE}, place=statement.place)
+        for each in clauses
+        # Not "Ben called, he moved", and not "I misread the lease, it ends in May".
+        if not _has(each, "pronouns") and "corrected" not in each.cues
+    ]
 
 
 def find_change(statement: Statement) -> re.Match[str] | None:
@@ -116,6 +143,7 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
     fresh = [word for word in new.words if not is_among(word.key, old)]
     gone = [word for word in old.words if not is_among(word.key, new)]
     is_other = "new" in new.signs and any(w.key in _WORDS["old"] for w in gone)
+    is_other |= _has(new, "other") and not _has(old, "other")
     if is_other or _is_on_part(new, fresh) or _reverses(old, new):
         return True
     shared = [word for word in new.words if word not in fresh]
@@ -129,7 +157,7 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
             return True
     if len(fresh) == len(gone) == 1:
         if fresh[0].unit == gone[0].unit == "day" and not new.cues:
-            return _DATED.isdisjoint(word.key for word in new.frame)
+            return not _has(new, "dated")
         return all(
             word.kind in ("number", "code") and not word.unit
             for word in (*fresh, *gone)
@@ -173,9 +201,7 @@ def _reverses(old: Statement, new: Statement) -> bool:
         for word in new.frame
         if word.kind or is_among(word.key, old)
     ]
-    are_active = {
-        _WORDS["by"].isdisjoint(word.key for word in each.frame) for each in (old, new)
-    }
+    are_active = {_has(each, "by") for each in (old, new)}
     order = places[: places.index(0)] if 0 in places else [0]
     is_by_cue = "changed" in old.cues.keys() & new.cues.keys()  # "replaces"
     is_reverse = bool(order) and 0 < min(order) < order[0] + is_by_cue
@@ -225,19 +251,26 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
         return True
     if is_same and _search("duty", old) and _search("taking", new):
         return True
-    if "naming" in old.signs - new.signs and _search("moving", new):
-        return True
-    if cues == ["gone"]:
-        stems = {word.key[:STEM] for word in old.words}
-        return "negation" in old.signs & new.signs or (
-            is_same
-            and len(new.words) == 2 <= len(old.words)
-            and new.words[1].key[:STEM] not in stems
-        )
-    if "now" in cues and _search("required", old) and not _search("required", new):
+    is_named = "naming" in old.signs - new.signs or _has(old, "by")
+    if is_named and _search("moving", new):
         return True
     gone = [word for word in old.words if not is_among(word.key, new)]
     fresh = [word for word in new.words if not is_among(word.key, old)]
+    if cues == ["gone"]:
+        stems = {word.key[:STEM] for word in old.words}
+        kinds = {word.kind for word in gone} & {word.kind for word in fresh}
+        return (
+            "negation" in old.signs & new.signs
+            # "We no longer eat at six", "we eat at seven".
+            or ("negation" in new.signs and not kinds.isdisjoint(EXACT_KINDS))
+            or (
+                is_same
+                and len(new.words) == 2 <= len(old.words)
+                and new.words[1].key[:STEM] not in stems
+            )
+        )
+    if "now" in cues and _search("required", old) and not _search("required", new):
+        return True
     if cues != ["now"]:
         return False
     # The same again, with more words or fewer: "backups go to S3 in Paris", and "backups go to S3 now".
@@ -261,21 +294,35 @@ def _is_added(name: StatementWord, statement: Statement) -> bool:
 def _drops(old: Statement, new: Statement) -> bool:
     """Tell whether `new` says no more than that what a short `old` says is over: "Tom quit chess"."""
     quits = _search("quitting", new)
-    if not quits and not ("gone" in new.cues and "negation" in new.signs):
+    if not quits and "gone" not in new.cues:
         return False
     start, end = quits.span() if quits else (0, 0)
     words = [word for word in new.words if not start <= word.start < end]
     was, what = (
-        [word for word in each if word.key not in _LIGHT] for each in (old.words, words)
+        [word for word in each if word.key not in _LIGHT | _WORDS["doing"]]
+        for each in (old.words, words)
     )
+    are_others = any(_has(old, w) != _has(new, w) for w in ("others", "pronouns"))
+    if are_others or old.cues or "negation" in old.signs:
+        return False
+    is_same_speaker = ("i" in old.signs) == ("i" in new.signs)
+    if len(what) == 1 and was and was[-1].kind in ("name", "code") and old.frame[1:]:
+        # What something uses, or is on: "flags live in Unleash", "Unleash is cancelled".
+        verb, before = ["", *(word.key for word in old.frame)][-3:-1]
+        return (
+            was[-1] == old.frame[-1]
+            and is_same_word(was[-1].key, what[0].key)
+            and (is_same_speaker or what[0] == new.frame[0])
+            and (len(was) == 1 or (before in _WORDS["parts"] and verb in _LIGHT))
+            and (_has(old, "light") or _has(old, "doing"))
+        )
     return (
-        not old.cues
-        and "negation" not in old.signs
-        and ("i" in old.signs) == ("i" in new.signs)
+        (quits is not None or "negation" in new.signs)
+        and is_same_speaker
         and 0 < len(was) <= min(SHORT_MAX, 2 * len(what))
         and (len(what) > 1 or len(was) == 1)
         and is_same_word(was[0].key, what[0].key)
-        and all(is_among(word.key, old) for word in words)
+        and all(is_among(word.key, old) for word in what)
         and not names_owner(old, [is_among(word.key, new) for word in old.words], new)
     )
 
@@ -303,22 +350,27 @@ def _read_turn(statement: Statement) -> tuple[int, int, list[str]] | None:
     if not match or not match.lastindex:
         return None
     thing = [
-        word.key
-        for word in statement.words
-        if not match.start() <= word.start < match.end()
+        _SAME.get(word.key, [word.key])[0]
+        for word in statement.frame
+        if (word.kind or word.key in _WORDS["pronouns"] | _WORDS["others"])
+        and not match.start() <= word.start < match.end()
+        and word.key not in _WORDS["recent"]
     ]
     return *divmod(match.lastindex - 1, 2), thing
 
 
 def _turns(old: Statement, new: Statement) -> bool:
     """Tell whether `new` says the contrary of `old` on one thing: "the lift works", "it is broken"."""
-    if ("i" in old.signs) != ("i" in new.signs) or not (turn := _read_turn(new)):
-        return False
-    if not (was := _read_turn(old)):
+    if not (turn := _read_turn(new)) or not (was := _read_turn(old)):
         return False
     (row, side, thing), (new_row, new_side, new_thing) = was, turn
-    is_same = row == new_row and thing == new_thing and bool(thing or "i" in new.signs)
-    return is_same and side != new_side
+    is_same = row == new_row and thing == new_thing and side != new_side
+    return is_same and bool(thing or "i" in old.signs & new.signs)
+
+
+def _has(statement: Statement, name: str) -> bool:
+    """Tell whether a statement has one of the words `name`."""
+    return not _WORDS[name].isdisjoint(word.key for word in statement.frame)
 
 
 def _find_product(statement: Statement) -> tuple[str, frozenset[str], frozenset[str]]:
@@ -345,37 +397,36 @@ def _replaces_product(old: Statement, new: Statement) -> bool:
 def _puts_value(old: Statement, new: Statement) -> bool:
     """Tell whether `new` has another value in words like those of `old`: "CI runs on Drone now"."""
     has_cue = not new.cues.keys().isdisjoint(("changed", "now"))
+    has_cue |= "new" in new.signs and _has(old, "secrets")
     if len(old.words) > SHORT_MAX or not (has_cue or _search("favorite", new)):
         return False
-    keys = {word.key for word in old.frame}
     if ("i" in old.signs) != ("i" in new.signs):
         return False
-    if not _ADDITIVE.isdisjoint(keys.union(word.key for word in new.frame)):
+    if _has(old, "additive") or _has(new, "additive"):
         return False
     kinds: list[set[tuple[str, str]]] = []
     before: list[str] = []
     for each, other in ((old, new), (new, old)):
-        words = [word for word in each.words if word.key not in _LIGHT]
+        words = [word for word in each.words if word.key not in _EMPTY]
         values = [word for word in words if not is_among(word.key, other)]
         if not 0 < len(values) <= min(NAME_WORDS_MAX, len(words) - 1):
             return False
         at, last = (each.frame.index(word) for word in (values[0], values[-1]))
-        if last - at >= len(values) or _DEFINITE.issuperset(
-            word.key for word in each.frame[:at]
-        ):
+        is_first = _DEFINITE.issuperset(word.key for word in each.frame[:at])
+        if last - at >= len(values) or (is_first and values[0].kind != "when"):
             return False  # it is the subject, or there are several
         if values[0].kind == "name" and _is_added(values[0], each):
             return False
         if words[-1] not in values and each.frame[at - 1].key in _WORDS["belonging"]:
             return False
-        kinds.append({(word.kind, word.unit) for word in values})
+        kinds.append({(w.kind.replace("code", "name"), w.unit) for w in values})
         before.append(each.frame[at - 1].key)
     is_one = kinds[0] == kinds[1] and len(kinds[0]) == 1
-    if _LIGHT.isdisjoint(keys) and kinds[0] != {("when", "")}:
+    if not _has(old, "light") and kinds[0] != {("when", "")}:
         return False
     if "changed" not in new.cues and "residing" in old.signs and before[0] != before[1]:
         return False  # "is in Oslo", "is on King Street"
-    return is_one and kinds[0].pop()[0] in VALUE_KINDS
+    return is_one and ("renaming" in new.signs or kinds[0].pop()[0] in VALUE_KINDS)
 
 
 def _is_replaced(old: Statement, new: Statement) -> bool:
@@ -384,16 +435,29 @@ def _is_replaced(old: Statement, new: Statement) -> bool:
     frame, was = old.frame[:-size], old.frame[-size:]
     is_value = (
         0 < size < len(old.frame)
-        and "changed" in new.cues
+        and not new.cues.keys().isdisjoint(("changed", "now"))
         and len(old.words) <= SHORT_MAX
         and [word.key for word in was] == [word.key for word in new.former]
-        and (frame[-1].key in _HOLDING or _search("using", old))
+        and (
+            frame[-1].key in _HOLDING
+            or _search("using", old)
+            or (frame[-1].key in _WORDS["parts"] and _has(old, "light"))
+        )
     )
     fresh = [word for word in new.words if not is_among(word.key, old)]
     return bool(
         is_value
         and 0 < len(fresh) <= SUCCESSOR_WORDS_MAX
-        and fresh[0].start > new.former[-1].start
+        and (
+            fresh[0].start > new.former[-1].start
+            # "Jonas took over from Ida as our lead"
+            or (
+                fresh[0] == new.frame[0]
+                and new.former[0] in new.frame[1:3]
+                and all(word.key in _WORDS["leads"] for word in fresh[1:])
+                and _has(old, "leads")
+            )
+        )
     )
 
 
@@ -463,20 +527,10 @@ def _takes_over(old: Statement, new: Statement) -> bool:
 def _read_switch(statement: Statement) -> tuple[str, str]:
     """Return a thing and its state, as ("the flag", "off") in "the flag is now off"; or two empty texts."""
     match = _SWITCHED.fullmatch(statement.text.lower())
-    return (match[1], match[2]) if match else ("", "")
-
-
-def _has_other_end(old: Statement, new: Statement) -> bool:
-    """Tell whether the last words of two statements differ, and articles before them at most, but no others."""
-    (*frame, was), (*new_frame, word) = (
-        [each for each in statement.frame if each.key not in _INDEFINITE]
-        for statement in (old, new)
-    )
-    return (
-        was.key != word.key
-        and bool(was.kind) == bool(word.kind)
-        and [each.key for each in frame] == [each.key for each in new_frame]
-    )
+    if not match:
+        return "", ""
+    thing = [word for word in match[1].split() if word not in _ARTICLES]
+    return " ".join(thing[:1] + [w for w in thing[1:] if w != "server"]), match[2]
 
 
 def _moves_away(old: Statement, new: Statement) -> bool:
@@ -511,18 +565,36 @@ def _are_elsewhere(old: Statement, new: Statement) -> bool:
 
 
 def _find_other_state(old: Statement, new: Statement) -> tuple[str, list[str]] | None:
-    """Return the last words of `new` and `old`, if only the state changed: "it is green now"; else None."""
-    was, word = old.frame[-1], new.frame[-1]
-    frame = [each.key for each in new.frame[:-1] if each.key not in _INDEFINITE]
+    """Return the state or place in `new` and `old`, if only it changed: "it is green now"; else None."""
+    if "now" not in new.cues and not _search("favorite", new):
+        return None
+    frames = [
+        [word for word in each.frame if word.key not in _INDEFINITE | _WORDS["kinds"]]
+        for each in (old, new)
+    ]
+    pairs = zip(*frames, strict=False)
+    at = next((i for i, (was, word) in enumerate(pairs) if was.key != word.key), 0)
+    states = [
+        [word for word in words[at:] if word.key not in _DEFINITE] for words in frames
+    ]
+    before = [word.key for word in frames[1][:at]]
+    is_definite = not _DEFINITE.isdisjoint(before[-1:])
+    verb, last = ["", "", *before[: at - is_definite]][-2:]
+    if last in _WORDS["parts"]:
+        is_held = verb in _WORDS["staying"]
+    else:
+        is_one = all(len(words) == at + 1 for words in frames) and not is_definite
+        is_held = is_one and (last in _HOLDING or not frames[1][at - 1].kind)
     is_state = (
-        ("now" in new.cues or _search("favorite", new) is not None)
-        and was.kind == word.kind == "word"
-        and len(frame) > 1
-        and (frame[-1] in _HOLDING or not new.frame[-2].kind)
-        and frame[-1] not in _ADDITIVE | _DEFINITE
-        and _has_other_end(old, new)
+        is_held
+        and at > 1
+        and len({words[-1].key for words in frames}) == 2
+        and last not in _ADDITIVE
+        and all(0 < len(state) <= NAME_WORDS_MAX for state in states)
+        and all(word.kind == "word" for state in states for word in state)
     )
-    return (word.key, [was.key]) if is_state else None
+    was, now = (" ".join(word.key for word in state) for state in states)
+    return (now, [was]) if is_state else None
 
 
 def _replaces_holder(old: Statement, new: Statement) -> bool:
@@ -552,6 +624,13 @@ def _replaces_holder(old: Statement, new: Statement) -> bool:
             and _WORDS["shared_roles"].isdisjoint(after)
         )
         return has_one or all(_search("duty", each) for each in (old, new))
+    _, names, at = sides[0]
+    before, after = old.frame[:at], [word.key for word in old.frame[at + len(names) :]]
+    if is_new and after[1:] and all(word.key in _WORDS["titles"] for word in before):
+        return after[0] in _DATED and after[1] in _DEFINITE
+    is_last = not at and list(new.frame[sides[1][2] :]) == sides[1][1]
+    if is_last and all(_search("duty", each) for each in (old, new)):
+        return True  # "ahora la contabilidad la lleva Jorge"
     return any(
         list(each.frame[at:]) == names
         and not (_HOLDING | _WORDS["by"]).isdisjoint(

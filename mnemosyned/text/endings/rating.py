@@ -7,15 +7,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from itertools import compress, groupby
+from itertools import chain, compress, groupby
 from operator import eq
 from typing import Any
 
 from mnemosyned.text.endings.plain import (
+    CLAUSE,
     are_on_two_subjects,
     find_change,
     may_end_plainly,
     only_looks_like_end,
+    read_clauses,
     sought_words,
     surely_ends,
 )
@@ -44,6 +46,8 @@ CUE_COUNT, SHARE, VALUE_SHARE, FORMER_SHARE = 8, 11, 55, 69
 that it has, the same where a cue comes with another value, and the share of named former values."""
 PLAIN_SHARE_MIN, PLAIN_VALUE_SHARE_MIN, PLAIN_MARGIN = 0.67, 0.44, 0.7
 """Shares from which words say plainly that a statement ends, and how much less odds then have to be."""
+CLAUSE_MARGIN = 0.7
+"""How much higher odds have to be of a part of a sentence, which says less of what it is on."""
 UNLIKELY = "unlikely"
 """The sign of a statement that, by its vector, reports no change: it ends another one only by sure rules."""
 SAME_START = 3
@@ -64,7 +68,7 @@ class Ending:
     older: str
     """The sentence that is ended."""
     newer: str
-    """The sentence that ends it."""
+    """The sentence that ends it, or a part of that sentence."""
     places: tuple[int, int] = (0, 0)
     """The numbers of the two sentences in their texts, from 0, as `sentence_at` counts them."""
 
@@ -90,9 +94,10 @@ def find_ending_statements(
 ) -> list[Statement]:
     """Return the statements of a text that may end an older one; none for most texts."""
     if meanings:
+        sentences = read_statements(text)
         statements = [
             each
-            for each in read_statements(text)
+            for each in (*sentences, *chain.from_iterable(map(read_clauses, sentences)))
             if each.cues
             or "new" in each.signs
             or ("residing" in each.signs and each.words[-1].kind == "name")
@@ -138,7 +143,7 @@ def rate_endings(
         features = list_features(old, new)
         odds = _add_trees("words", features)
         is_possible = not meanings or odds >= model["words"]["excluded"]
-        if is_possible and old.text != new.text:
+        if is_possible and new.text not in old.text:
             pairs.append((odds - model["words"]["least"], old, features))
     if meanings and pairs:
         compared = meanings.compare(new.text, [old.text for _, old, _ in pairs])
@@ -146,6 +151,7 @@ def rate_endings(
             _, old, features = pairs[place]
             features += [cosine, cosine * bool(new.cues), likely]
             odds = _add_trees("vectors", features) + plain_margin(features)
+            odds -= CLAUSE_MARGIN if CLAUSE in new.signs else 0.0
             pairs[place] = odds - model["vectors"]["least"], old, features
     if not pairs:
         return None
