@@ -134,6 +134,8 @@ PROMPT = "user: Examine all proposed code changes with the commands of git."
     ((f"{PROMPT}\n{BILLING}", f"{PROMPT}\n{OUTAGE}", f"{PROMPT}\n{CRANE}"),
      Level.WEEK, "outage", "Examine"),
     ((TWO_SPEAKERS,), Level.DAY, "Ines: I sold the Yamaha", "Jo: I sold"),
+    (("Neuer Termin mit Dr. Sauer: Freitag 11 Uhr, er muss operieren. Ich rechne 0,45 € ab.",
+      "Mila has a crane."), Level.WEEK, "Dr. Sauer: Freitag 11 Uhr", "\nSauer"),
 ])  # fmt: skip
 def test_corrections_replace_prompts_make_way_and_speakers_keep_their_words(
     texts: tuple[str, ...], level: Level, shown: str, hidden: str
@@ -199,6 +201,7 @@ def test_odd_texts_always_give_something(texts: list[str], level: Level) -> None
         ),
         ("When the pier is closed, the worker returns early and leaks.", 30, ""),
         ("We never deploy on Friday unless Priya says so in the chat.", 40, ""),
+        ("Der Go-live rutscht auf den 1. Februar, da Ada im Urlaub ist.", 40, ""),
     ],
 )
 def test_a_sentence_is_cut_after_a_clause(text: str, chars_max: int, head: str) -> None:
