@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import chain
 
 from mnemosyned.conversation.key_facts import clip_at_word
 from mnemosyned.memory.injections import InjectedLine
@@ -113,20 +112,26 @@ class InjectedQuote:
         words = clip_at_word(mask_secrets(neutralize_line(self.text)), chars_max)
         words = neutralize_line(words)  # a cut can end a tag's name
         line = InjectedLine(id=self.id, text=f"[{source}] {words}", reason=self.reason)
-        related = chain(*(each.lines(RELATED_CHARS_MAX) for each in self.related))
-        return [line, *related]
+        lines = [line]
+        for each in self.related:
+            reason = f"{each.reason}, {self._label(each)}"
+            lines += replace(each, reason=reason).lines(RELATED_CHARS_MAX)
+        return lines
+
+    def _label(self, related: InjectedQuote) -> str:
+        """Return the word before a related quote: until when it applied, or whether it is earlier or later."""
+        if related.ended_at:
+            return f"until {related.ended_at.date()}"
+        if related.source_id == self.source_id:
+            return "also"
+        return "later" if related.said > self.said else "earlier"
 
     def assemble(self, chars_max: int) -> str:
         """Return the quote as a list item, followed by its related quotes in parentheses."""
         first, *others = (line.text for line in self.lines(chars_max))
         notes = ""
         for each, text in zip(self.related, others, strict=True):
-            label = "later" if each.said > self.said else "earlier"
-            if each.source_id == self.source_id:
-                label = "also"
-            if each.ended_at:
-                label = f"until {each.ended_at.date()}"
-            notes += f" ({label}: {text})"
+            notes += f" ({self._label(each)}: {text})"
         return f"- {first}{notes}"
 
 

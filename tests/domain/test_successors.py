@@ -322,11 +322,13 @@ REDIS, POSTGRES = "we take Redis for the queue", "we drop Redis, events go to Po
 QUEUES = said(REDIS, *OTHERS, POSTGRES)
 
 
-@each_case(("ended_id", "why"), [
-    ("m0", "ended an older line (pinned)"),
-    ("m1", "newer than a line like it (pinned)"),
+@each_case(("ended_id", "why", "older"), [
+    ("m0", "ended an older line (pinned)", "pinned, until 2026-03-22"),
+    ("m1", "newer than a line like it (pinned)", "pinned, earlier"),
 ])  # fmt: skip
-def test_a_successor_has_its_own_origin_and_reason(ended_id: str, why: str) -> None:
+def test_a_successor_and_an_older_line_have_their_own_origin_and_reason(
+    ended_id: str, why: str, older: str
+) -> None:
     sources = {"m0": "claude-code", "m5": "codex"}
     memories = [replace(each, source=sources.get(each.id)) for each in QUEUES]
 
@@ -334,7 +336,7 @@ def test_a_successor_has_its_own_origin_and_reason(ended_id: str, why: str) -> N
 
     assert [(line.text, line.reason) for line in injected.lines] == [
         (f"[2026-03-22, codex, user] {POSTGRES}", why),
-        (f"[2026-03-17, claude-code, user] {REDIS}", "pinned"),
+        (f"[2026-03-17, claude-code, user] {REDIS}", older),
     ]
 
 
