@@ -174,13 +174,17 @@ def broad_topic(question: str) -> str | None:
 
 
 def spread_results(
-    results: Sequence[RankedResult], memories: Sequence[Match], *, limit: int
+    results: Sequence[RankedResult],
+    memories: Sequence[Match],
+    *,
+    limit: int,
+    topic: str = "",
 ) -> list[RankedResult]:
     """Return up to `limit` results over many sessions and times, in the order of time.
 
     `results` are best first; `memories` are their candidates. A result is worth less for each chosen
     result of the same session, especially for a neighbor. Summaries without matching originals come
-    last.
+    last. If a result has the numbers and codes of the topic, as of "run 17", only such results are returned.
     """
     matches: Mapping[int, Match] = {match.position: match for match in memories}
     spots = [
@@ -188,6 +192,17 @@ def spread_results(
         for result in results
         if result.positions and result.positions[0] in matches
     ]
+    exact = {word for word in _WORD.findall(topic) if any(map(str.isdigit, word))}
+    named = [
+        (result, match)
+        for result, match in spots
+        if exact.issubset(
+            word
+            for position in result.positions
+            for word in _WORD.findall(matches[position].content)
+        )
+    ]
+    spots = named or spots
     chosen: list[tuple[RankedResult, Match]] = []
     while spots and len(chosen) < limit:
         best = max(spots, key=lambda spot: _rate_spot(spot[0], spot[1], chosen))

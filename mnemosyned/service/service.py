@@ -434,7 +434,7 @@ class MemoryService:
             places = put_successors_first(places, merged.memories, compare)
         if query.topic is not None:
             places = ranking.spread_results(
-                places, merged.memories, limit=request.limit
+                places, merged.memories, limit=request.limit, topic=query.topic
             )
         readers = [each.store.search.documents for each in searched.values()]
         places, shown = ranking.read_documents(places, readers)

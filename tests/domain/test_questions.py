@@ -69,6 +69,19 @@ def test_a_user_says_what_an_assistant_repeats_and_summaries_fill_places() -> No
     assert spread_results([summary, said], found[1:], limit=1) == [said]
 
 
+def test_everything_about_a_number_has_that_number() -> None:
+    found = [
+        match(at, "s", days=at)._replace(content=f"run {number} ended")
+        for at, number in enumerate((15, 17, 18, 17))
+    ]
+    results = [RankedResult(1.0, memory=each.position) for each in found]
+
+    shown = spread_results(results, found, limit=3, topic="run 17")
+
+    assert [result.memory for result in shown] == [1, 3]
+    assert len(spread_results(results, found, limit=3, topic="run 99")) == 3
+
+
 # ------------------------------------------------------- a time, or whose words
 
 
