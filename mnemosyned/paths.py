@@ -143,6 +143,8 @@ def path_form_fault(
     `suffix` is the longest suffix of files made next to the path, `bytes_max` the limit of both
     together. Files are not looked at, only the user named by a `~`.
     """
+    if not name:
+        return "it is empty; name a file or a folder"
     if "\0" in name:
         return "it contains a NUL character; remove it"
     try:
@@ -187,5 +189,5 @@ def shown_path(name: str) -> str:
         name = f"{name[:half]}…{name[-half:]}"
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode()
-        for char in name
+        for char in name or '""'
     )

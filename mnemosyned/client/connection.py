@@ -77,7 +77,8 @@ def make_call(
 def prepare_request(request: Request[R]) -> Request[R]:
     """Return a request with an id in each memory to store, so that a repeat stores nothing twice."""
     if isinstance(request, Remember):
-        changes: dict[str, Any] = {"id": request.id or new_id(datetime.now(UTC))}
+        id = new_id(datetime.now(UTC)) if request.id is None else request.id
+        changes: dict[str, Any] = {"id": id}
     elif isinstance(request, RememberMany) and isinstance(request.memories, list):
         changes = {"memories": list(map(_with_id, request.memories))}
     else:
@@ -90,7 +91,8 @@ def _with_id(memory: object) -> object:
     if isinstance(memory, Remember):
         return prepare_request(memory)
     if isinstance(memory, dict):
-        return {**memory, "id": memory.get("id") or new_id(datetime.now(UTC))}
+        id = memory.get("id")
+        return {**memory, "id": new_id(datetime.now(UTC)) if id is None else id}
     return memory
 
 

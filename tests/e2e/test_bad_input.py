@@ -27,6 +27,8 @@ REFUSALS: dict[str, tuple[str, dict[str, Json], str, str, int]] = {
     "two dates": ("remember", {"content": "x", "created_at": TWO_DATES}, "invalid_time", "created_at", 2),
     "a future": ("remember", AHEAD, "invalid_time", "created_at", 2),
     "no time": ("remember", {"content": "x", "created_at": "soon"}, "invalid_time", "created_at", 2),
+    "an empty id": ("remember", {"content": "x", "id": ""}, "invalid_request", "id", 2),
+    "an empty path": ("watch", {"paths": [""]}, "invalid_request", "paths[0]", 2),
     "much weight": ("remember", HEAVY, "invalid_request", "importance", 2),
     "a word for a number": (
         "remember",

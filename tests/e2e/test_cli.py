@@ -225,6 +225,19 @@ def test_a_backup_goes_where_the_shell_is(daemon: Daemon, tmp_path: Path) -> Non
     assert kept(tmp_path / "copy.db") == ["tea"]
 
 
+@pytest.mark.parametrize("words", ["backup", "export", "export --format markdown"])
+def test_an_empty_name_of_a_file_is_not_this_folder(
+    shared: Daemon, tmp_path: Path, words: str
+) -> None:
+    done = shell(shared, f"cd {tmp_path} && mnem {words} ''")
+
+    assert done.returncode == 2
+    assert (
+        done.stderr == 'mnem: "" cannot be used: it is empty; name a file or a folder\n'
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
