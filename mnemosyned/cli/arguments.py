@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,8 @@ def make_parameter(
     is_taken = letter in {SHORT.get(other) for other in earlier}
     letters = [letter] if letter and not is_taken else []
     names = [f"--{option}", *letters, field.name]
-    help_text = name_options(f"{description[:1].upper()}{description[1:]}", verb)
+    sentence = f"{description[:1].upper()}{description[1:]}"
+    help_text = name_options(sentence, options_of(verb))
     hidden = field.name in FOR_PROGRAMS
     if isinstance(kind, msgspec.inspect.BoolType):
         return click.Option(
@@ -116,18 +117,22 @@ def make_parameters(
     return [make_parameter(verb, fields[name]) for name in names or fields]
 
 
-def name_options(text: str, verb: type[Request[Any]]) -> str:
-    """Return a help text with fields named by their options, and verbs by their commands."""
-    fields = {name: f"--{name.replace('_', '-')}" for name in verb.__struct_fields__}
+def options_of(verb: type[Request[Any]]) -> dict[str, str]:
+    """Return {field: option} for all fields of a verb."""
+    return {name: f"--{name.replace('_', '-')}" for name in verb.__struct_fields__}
+
+
+def name_options(text: str, options: Mapping[str, str]) -> str:
+    """Return a help text or error with fields named by their `options`, and verbs by their commands."""
 
     def name_option(found: re.Match[str]) -> str:
         """Return a matched word in backticks: a field as its option, a verb as its command, or as it is."""
         word = found[1]
         command = f"mnem {word}" if word in COMMANDS else word
-        return f"`{fields.get(word, command)}`"
+        return f"`{options.get(word, command)}`"
 
     text = re.sub(r"`(\w+)`", name_option, text)
-    for name, option in fields.items():
+    for name, option in options.items():
         if "_" in name:
             text = re.sub(rf"(?<![\w-]){name}\b", option, text)
     return text
@@ -259,7 +264,7 @@ def _read_list(file: str, *, field: str) -> object:
                 f"{file} cannot be read: {reason}", field=field
             ) from error
     content = _parse_json(text, file, field=field)
-    return content.get(field) if isinstance(content, dict) else content
+    return content.get(field, content) if isinstance(content, dict) else content
 
 
 def _parse_json(text: str, where: str, *, field: str) -> object:

@@ -216,7 +216,8 @@ def main() -> None:
 def _print_usage_error(error: click.ClickException) -> None:
     """Print a mistake on the command line and the command to get help, or JSON if asked for."""
     if options.asks_for_json(sys.argv):
-        _print_error(InvalidRequest(error.format_message()))
+        field = getattr(getattr(error, "param", None), "name", None)
+        _print_error(InvalidRequest(error.format_message(), field=field))
         return
     message = error.format_message().removesuffix(".")
     # A name in capitals, such as MNEM_FORMAT, keeps them.
@@ -231,13 +232,25 @@ def _print_usage_error(error: click.ClickException) -> None:
 
 
 def _print_error(error: MnemosynedError) -> None:
-    """Print an error in words, naming the option that was typed, or as JSON if asked for."""
+    """Print an error in words, naming options and commands, or as JSON if asked for."""
     if not options.asks_for_json(sys.argv):
+        # Loaded here, as below: a help page prints without it.
+        from mnemosyned.cli.arguments import name_options  # noqa: PLC0415
+
         message, field = error.explained, error.field or ""
-        option = f"--{field.replace('_', '-')}"
-        is_typed = any(word.partition("=")[0] == option for word in sys.argv)
-        if is_typed and message.startswith(field):
-            message = option + message.removeprefix(field)
+        name = next(filter(COMMANDS.__contains__, sys.argv[1:]), "")
+        command = load_command(COMMANDS[name]) if name else mnem
+        forms = {
+            parameter.name or "": parameter.opts
+            for parameter in command.params
+            if isinstance(parameter, click.Option)
+        }
+        name, _, _ = field.partition("[")  # of a list, as of a repeated option
+        spelled = forms.get(name, [f"--{field.replace('_', '-')}"] if field else [])
+        typed = [form for form in spelled if any(w.startswith(form) for w in sys.argv)]
+        if typed and message.startswith(field):
+            message = typed[0] + message.removeprefix(field)
+        message = name_options(message, {name: forms[name][0] for name in forms})
         _say_error(f"mnem: {message}")
         return
     # Loaded here, as below: a help page prints without it.

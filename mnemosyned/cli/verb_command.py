@@ -179,7 +179,8 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
         callback=click.pass_context(run_verb),
         # Exit codes tell a shell the verb's errors.
         help=arguments.name_options(
-            str(verb.__doc__).partition("\n\n    Raises")[0], verb
+            str(verb.__doc__).partition("\n\n    Raises")[0],
+            arguments.options_of(verb),
         ),
     )
 

@@ -436,7 +436,7 @@ def _read_changes(request: verbs.EditMemory) -> dict[str, Any]:
     }
     if not changes and not request.drop_history:
         raise InvalidRequest(
-            f"say what to change: text, {', '.join(EDITABLE[:-1])} or {EDITABLE[-1]}",
+            f"say what to change: {', '.join(f'`{name}`' for name in ('text', *EDITABLE))}",
             field="text",
         )
     if changes.get("source") == "":

@@ -108,13 +108,13 @@ def _check_content(content: str, config: Config, *, field: str) -> None:
     """Check a text's length. Raises `EmptyContent` and `ContentTooLarge`, which name `field`."""
     if not content.strip():
         raise errors.EmptyContent(
-            "there is nothing to remember: content is empty", field=field
+            f"there is nothing to remember: {field} is empty", field=field
         )
     size = len(content) if content.isascii() else len(content.encode())
     bytes_max = config.limits.content_bytes_max
     if size > bytes_max:
         raise errors.ContentTooLarge(
-            f"content has {size:,} bytes, the limit is {bytes_max:,}; "
+            f"{field} has {size:,} bytes, the limit is {bytes_max:,}; "
             "split it, or raise limits.content_bytes_max",
             field=field,
         )

@@ -164,7 +164,7 @@ class ListService:
         """
         if request.level and request.tier not in (None, Tier.EPISODIC):
             raise InvalidRequest(
-                f"level is for summaries, and {request.tier} has none; leave tier out",
+                f"level is for summaries, and {request.tier} has none; leave `tier` out",
                 field="level",
             )
         terms = parse_terms(request.query) if request.query else None
@@ -376,7 +376,7 @@ def select_memories(
     else:
         raise InvalidRequest(
             "say which memories: give an id or a filter "
-            f"({', '.join(name.removeprefix(prefix) for name in filters)})",
+            f"({', '.join(f'`{name}`' for name in filters)})",
             field="id",
         )
     if request.mark and request.mark != selected.mark:

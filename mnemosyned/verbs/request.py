@@ -396,6 +396,7 @@ def encode(request: Request[Any]) -> bytes:
             request = read_request_times(type(request), request)
         body = msgspec.json.encode(request)
     except UnicodeEncodeError as error:
+        check_texts(request)
         raise errors.InvalidText(
             f"the text is not valid Unicode at character {error.start}; decode it first"
         ) from error

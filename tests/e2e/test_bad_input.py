@@ -28,6 +28,8 @@ REFUSALS: dict[str, tuple[str, dict[str, Json], str, str, int]] = {
     "a future": ("remember", AHEAD, "invalid_time", "created_at", 2),
     "no time": ("remember", {"content": "x", "created_at": "soon"}, "invalid_time", "created_at", 2),
     "an empty id": ("remember", {"content": "x", "id": ""}, "invalid_request", "id", 2),
+    "no new words": ("edit", {"id": "tea", "text": " "}, "empty_content", "text", 2),
+    "an unknown learning": ("remove_learning", {"id": "nobody"}, "not_found", "id", 4),
     "an empty path": ("watch", {"paths": [""]}, "invalid_request", "paths[0]", 2),
     "much weight": ("remember", HEAVY, "invalid_request", "importance", 2),
     "a word for a number": (
@@ -189,10 +191,13 @@ def test_a_nul_character_is_refused_in_every_field(
     assert (answer.status, *answer.error) == (400, "invalid_text", field)
 
 
-def test_every_surface_refuses_a_nul(surfaces: list[Surface], shared: Daemon) -> None:
+@pytest.mark.parametrize("text", ["a\0b", "half an emoji: \ud83e"], ids=["nul", "half"])
+def test_every_surface_refuses_a_nul(
+    surfaces: list[Surface], shared: Daemon, text: str
+) -> None:
     for surface in (surface for surface in surfaces if isinstance(surface, InPython)):
         with pytest.raises(InvalidText) as caught:
-            surface.caller.remember("a\0b")
+            surface.caller.remember(text)
         assert caught.value.field == "content"
     piped = shared.mnem("remember", stdin=b"a\0b")
     assert (piped.returncode, b"NUL" in piped.stderr) == (2, True)

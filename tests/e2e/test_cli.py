@@ -264,15 +264,27 @@ def test_a_closed_stream_reads_and_writes_nothing(
 
 
 @pytest.mark.parametrize(
-    "words", [["recall", "tea", "--tier", "cold"], ["recal", "tea"]]
+    ("words", "field"),
+    [(["recall", "tea", "--tier", "cold"], "tier"), (["recal", "tea"], None)],
 )
-def test_a_mistyped_command_is_told_in_json(filled: Daemon, words: list[str]) -> None:
+def test_a_mistyped_command_is_told_in_json(
+    filled: Daemon, words: list[str], field: str | None
+) -> None:
     plain = filled.mnem(*words)
     as_json = filled.mnem(*words, "--json")
 
     assert (plain.returncode, as_json.returncode) == (2, 2)
     assert plain.stderr.startswith(b"mnem: ")
-    assert json.loads(as_json.stderr)["error"]["code"] == "invalid_request"
+    error = json.loads(as_json.stderr)["error"]
+    assert (error["code"], error["field"]) == ("invalid_request", field)
+
+
+def test_an_object_for_a_list_is_refused(filled: Daemon, tmp_path: Path) -> None:
+    (tmp_path / "tools.json").write_text('{"name": "search"}')
+
+    done = filled.mnem("context", "tea", "--tools", str(tmp_path / "tools.json"))
+
+    assert done.stderr == b"mnem: --tools must be a list, not an object\n"
 
 
 def test_a_format_that_there_is_not_is_named_as_it_was_set(shared: Daemon) -> None:
@@ -321,6 +333,15 @@ def test_a_failure_of_the_daemon_is_six(tmp_path: Path) -> None:
             2,
             'mnem: --until: "03/04/2026" can be read as 2026-03-04 or',
         ),
+        (["recall", "tea", "-n0"], 2, "mnem: -n must be at least 1"),
+        (["recall", "tea", "--session", ""], 2, "mnem: --session must not be empty"),
+        (["remember", "tea", "--tag", "x" * 101], 2, "mnem: --tag: a tag must have at most 100"),
+        (["edit", "tea", "--time", "soon"], 2, 'mnem: --time: "soon" is not a valid time'),
+        (["pin"], 2, "mnem: say which memories: give an id or a filter (`--query`, `--tag`, `--session`"),
+        (["edit", "-sx"], 2, "mnem: say which memories: give an id or a filter (`--query`, `--tag`, `--of"),
+        (["get", "--", "77"], 2, "mnem: there is no number 77"),
+        (["restore", "nobody"], 4, "mnem: there is no memory 'nobody'; `mnem recall` shows"),
+        (["archive", "prune", "--keep-days", "0"], 2, "mnem: --keep-days must be more than 0"),
         (["get", ""], 2, "mnem: id must not be empty"),
         (["get", "x" * 201], 2, "mnem: id must have at most 200 characters"),
         (["get", "nobody"], 4, "mnem: there is no memory 'nobody'"),

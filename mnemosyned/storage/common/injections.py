@@ -153,7 +153,8 @@ class InjectionStore(StorePart):
             id=id,
         )
         if not changed.rowcount:
-            raise NotFound(f"no injection has the id {id!r}; `injections` shows them")
+            problem = f"no injection has the id {id!r}; `injections` shows them"
+            raise NotFound(problem, field="id")
 
     @reads
     def totals(self, session: CommonSession) -> InjectionTotals:

@@ -275,4 +275,5 @@ def _drop_ended(
 def _require_learning_found(count: int, id: str) -> None:
     """Raise `NotFound` for the learning `id` if `count`, the number of changed rows, is 0."""
     if not count:
-        raise NotFound(f"no learning has the id {id!r}; `learnings` shows them")
+        problem = f"no learning has the id {id!r}; `learnings` shows them"
+        raise NotFound(problem, field="id")
