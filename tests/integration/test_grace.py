@@ -255,6 +255,19 @@ def test_what_is_put_back_holds_where_what_superseded_it_is_gone(lab: Lab) -> No
     assert (rome.superseded_at, rome.superseded_by) == (None, None)
 
 
+def test_a_chain_is_undone_link_by_link(lab: Lab) -> None:
+    lab.remember("the office is in Rome", id="rome")
+    lab.remember("the office is in Oslo", id="oslo", supersedes="rome")
+    before = lab.memory("rome")
+    lab.forget("oslo")
+    lab.clock.advance(minutes=1)
+    lab.forget("rome")
+
+    assert [lab.undo().memories, lab.undo().memories] == [1, 1]
+
+    assert lab.memory("rome") == before
+
+
 def test_the_receipt_says_how_many_can_be_put_back(lab: Lab) -> None:
     lab.run_cycle(force=True)
     pruned = ["m", "other"]

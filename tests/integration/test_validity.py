@@ -121,6 +121,22 @@ def test_recall_shows_the_current_fact_and_its_history_on_request(lab: Lab) -> N
     assert [line.content for line in hit.history] == [PARIS, ROME]
 
 
+@pytest.mark.parametrize("asleep", [False, True])
+def test_a_fact_that_is_said_again_applies_again(lab: Lab, *, asleep: bool) -> None:
+    remember_offices(lab)
+    if asleep:
+        lab.run_cycle(force=True)
+
+    for _ in range(2):  # a repeated call changes nothing
+        lab.remember(ROME, id="rome", supersedes="oslo")
+
+    assert lab.found("office") == {"rome"}
+    older = [lab.memory(id).superseded_by for id in ("paris", "oslo", "rome")]
+    assert older == ["oslo", "rome", None]
+    if asleep:
+        assert ROME in lab.episode_of("rome").content
+
+
 def test_a_later_summary_speaks_of_the_current_fact_alone(lab: Lab) -> None:
     old = NOON - timedelta(hours=20)
     lab.put(*trio("a"))
@@ -163,7 +179,7 @@ def test_a_fact_holds_again_once_its_last_successor_is_forgotten(lab: Lab) -> No
     assert lab.memory("rome").superseded_at == NOON
     receipt = lab.forget("oslo")
 
-    assert found(lab, "office") == ["rome"]
+    assert lab.found("office") == {"rome"}
     assert lab.memory("rome").superseded_by is None
     assert lab.memory("rome").superseded_at is None
     assert preview.in_force_again == receipt.in_force_again == ["rome"]

@@ -143,19 +143,15 @@ def _insert_history(
         newer = copy.superseded_by
         if newer is not None and session.memories_at([newer]):
             state.set_state(session, seq, "superseded_by", newer)
-    older = session.execute(
-        "UPDATE memory_state SET superseded_by = %(seq)s, "
-        "superseded_at = coalesce(superseded_at, %(moment)s) "
-        "WHERE owner = %(owner)s AND memory_seq = ANY(%(older)s::bigint[]) "
-        "AND superseded_by IS NULL RETURNING memory_seq",
-        seq=seq,
-        older=copy.supersedes,
-        moment=memory.created_at,
-    ).fetchall()
-    if older:
-        state.invalidate(
-            session, state.unpruned_episodes(session, [each for (each,) in older])
-        )
+    older = {
+        each: record.superseded_at or memory.created_at
+        for each, record in session.memories_at(copy.supersedes).items()
+        if session.successor_of(each) is None
+    }
+    for each, moment in older.items():
+        state.set_state(session, each, "superseded_by", seq)
+        state.set_state(session, each, "superseded_at", moment)
+    state.invalidate(session, state.unpruned_episodes(session, older))
     before = (words for _, _, words, _ in copy.revisions)
     hashes = [content_hash(memory.content), *before]
     session.delete(

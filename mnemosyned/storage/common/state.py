@@ -217,8 +217,9 @@ def add_revision(
 def supersede(session: CommonSession, *, old: str, new: str) -> None:
     """Mark the memory `old`, or the last in its chain of successors, as superseded by `new`.
 
-    Both are ids. The superseded memory's episode, unless it has pruned originals, is emptied, to be
-    rewritten. Raises `NotFound` for an unknown id, and `InvalidRequest` for a chain that is too long.
+    Both are ids. If that memory had superseded `new`, `new` applies again. The episodes of both, unless they
+    have pruned originals, are emptied, to be rewritten. Raises `NotFound` for an unknown id, and
+    `InvalidRequest` for a chain that is too long.
     """
     position, newer = session.position_of(old), session.position_of(new)
     if position is None:
@@ -226,25 +227,32 @@ def supersede(session: CommonSession, *, old: str, new: str) -> None:
     if newer is None:
         raise NotFound(f"no memory has the id {new!r}", field="id")
     new_seq = newer[0]
-    for _ in range(HISTORY_MAX):
-        seq, episode = position
-        if seq == new_seq:  # the same call again
-            return
-        successor = session.successor_of(seq)
-        if successor is None:
-            break
-        position = successor
-    else:
-        raise InvalidRequest(
-            f"{old} was superseded over {HISTORY_MAX} times; forget it first",
-            field="supersedes",
-        )
+    chain = _list_successors(session, position[0], old)
+    if new_seq in chain:  # the same call again
+        return
+    seq, changed = chain[-1], [chain[-1]]
+    if seq in _list_successors(session, new_seq, new):
+        none = {"superseded_at": None, "superseded_by": None}
+        session.update("memory_state", none, memory_seq=new_seq)
+        changed.append(new_seq)
     moment = session.memories_at([new_seq])[new_seq].created_at
     set_state(session, seq, "superseded_at", moment)
     set_state(session, seq, "superseded_by", new_seq)
     # With pruned originals, the summary is all that is left of their words: it stays.
-    if episode is not None and not session.has_pruned(episode):
-        invalidate(session, [episode])
+    invalidate(session, unpruned_episodes(session, changed))
+
+
+def _list_successors(session: CommonSession, seq: int, id: str) -> list[int]:
+    """Return the row numbers of a memory and its successors in order. Raises `InvalidRequest` for too many."""
+    chain = [seq]
+    while successor := session.successor_of(chain[-1]):
+        if len(chain) == HISTORY_MAX:
+            raise InvalidRequest(
+                f"{id} was superseded over {HISTORY_MAX} times; forget it first",
+                field="supersedes",
+            )
+        chain.append(successor[0])
+    return chain
 
 
 def add_tags(session: CommonSession, seq: int, names: Iterable[str]) -> None:
