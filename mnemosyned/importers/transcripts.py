@@ -111,21 +111,21 @@ def parse_line(line: TranscriptLine) -> ParsedLine:
         if "toolUseResult" in line or any(map(line.get, _TABLES["claude_not_said"])):
             return NOTHING
         content = message.get("content", message.get("parts"))
-        return parse_said(kind, content, time, id=line.get("uuid"), is_copied=True)
+        return parse_message(kind, content, time, id=line.get("uuid"), is_copied=True)
     if "role" in line and isinstance(message, Mapping):  # Cursor: no ids and no times
-        return parse_said(line["role"], message.get("content"), time)
+        return parse_message(line["role"], message.get("content"), time)
     id, data = line.get("id"), line.get("data")
     if kind in ("user", "gemini") and "content" in line:  # tool calls beside the text
         calls = bool(line.get("toolCalls"))
-        return parse_said(kind, line["content"], time, id=id, calls_tool=calls)
+        return parse_message(kind, line["content"], time, id=id, calls_tool=calls)
     if isinstance(line.get("$set"), Mapping):  # Gemini CLI replaces all messages
         return ParsedLine(tuple(parse_document(line["$set"])))
     if isinstance(line.get("source"), str) and "content" in line:  # Antigravity
         time, calls = line.get("created_at"), bool(line.get("tool_calls"))
-        return parse_said(line["source"], line["content"], time, calls_tool=calls)
+        return parse_message(line["source"], line["content"], time, calls_tool=calls)
     if isinstance(kind, str) and isinstance(data, Mapping):  # Copilot
         calls = kind.startswith("tool.") or bool(data.get("toolRequests"))
-        return parse_said(kind, data.get("content"), time, id=id, calls_tool=calls)
+        return parse_message(kind, data.get("content"), time, id=id, calls_tool=calls)
     return NOTHING
 
 
@@ -134,11 +134,11 @@ def _parse_codex(line: TranscriptLine) -> ParsedLine:
     payload, kind, time = line["payload"], line.get("type"), line.get("timestamp")
     inner = payload.get("type")
     if kind == "event_msg":
-        return parse_said(inner, payload.get("message"), time)
+        return parse_message(inner, payload.get("message"), time)
     if kind != "response_item":
         return NOTHING
     if inner == "message":
-        said = parse_said(payload.get("role"), payload.get("content"), time)
+        said = parse_message(payload.get("role"), payload.get("content"), time)
         return ParsedLine(said.messages, is_copy=True)
     return ParsedLine(calls_tool=importer.text_in(inner) in TOOL_KINDS)
 
@@ -177,7 +177,7 @@ def text_of(content: object) -> str:
     return "\n".join(filter(None, texts))
 
 
-def parse_said(
+def parse_message(
     kind: object,
     content: object,
     moment: object,
@@ -186,9 +186,9 @@ def parse_said(
     is_copied: bool = False,
     calls_tool: bool = False,
 ) -> ParsedLine:
-    """Return a parsed line with any tool call, and its message unless blank or by an unknown speaker `kind`.
+    """Return a message, or none if blank or by an unknown speaker `kind`, and whether a tool is called.
 
-    A tool call is a part of the content, or given by `calls_tool`.
+    `calls_tool` is True for a tool call outside of `content`.
     """
     text = text_of(content)
     parts = content if isinstance(content, list) else []

@@ -83,12 +83,12 @@ class Frequencies:
     def look_up(
         self, index: WordRows, terms: Terms, count: int, *, version: str = ""
     ) -> tuple[Corpus, dict[str, Sequence[int]]]:
-        """Return how many memories have each word, and {rare word: row numbers} for new rare words.
+        """Return how many memories have each word, with the words' compounds, and {rare word: row numbers}.
 
-        `index` covers all memories, and `count` is their number. Numbers of common words are
-        estimates; the corpus also has the words' compounds. Rare words have fewer than `SAMPLE` rows.
-        Words of earlier calls, and words with a joined form in memory, have no row numbers. Words not
-        found at another `version` are looked up again.
+        `index` covers all memories, and `count` is their number. A word is rare in fewer than `SAMPLE`
+        memories; otherwise the number is an estimate. Row numbers are omitted for words known from earlier
+        calls and for words with a joined form in memory. A word that was not found is looked up again
+        once the `version` changes.
         """
         joins = {f"+{join.lower()}": join for _, join in terms.joins}
         words = {word.lower(): word for word in terms.words}

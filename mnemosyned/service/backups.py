@@ -366,7 +366,7 @@ def _read_events(path: Path) -> Iterator[_ListEvent]:
 
 
 def _read_list(path: Path) -> tuple[_ListEvent | None, list[_ListEvent]]:
-    """Return a list's first event, which has the key, None without a list, and all later events."""
+    """Return the event that has the list's key, or None without such an event, and the events after it."""
     lines = _read_events(path)
     first = next((line for line in lines if line.key), None)
     return first, list(lines)

@@ -256,7 +256,7 @@ class ConsolidationRun:
             self.commit()
 
     def _is_commit_due(self) -> bool:
-        """Return whether to commit the finished batches: many, old or from a model, or requests are waiting."""
+        """Return True if finished batches are many, old or made by a model, or if requests are waiting."""
         newest = self._finished[-1].promotions
         if self._context.has_model and not any(
             promotion.entry.fallback_reason for promotion in newest

@@ -537,7 +537,7 @@ def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], 
 
 
 def _may_be_joined(parts: Iterable[str]) -> bool:
-    """Return True if all parts are of letters only, and together as long as a compound may be."""
+    """Return True if parts have only letters, none is too short, and their total length suits a compound."""
     lengths = [len(part) if part.isalpha() else 0 for part in parts]
     return (
         min(lengths) >= PART_CHARS_MIN

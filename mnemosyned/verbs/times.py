@@ -144,8 +144,8 @@ def read_request_times(
 ) -> G:
     """Return a request, or a mapping of its fields, with times in words turned into `datetime`.
 
-    `kind` is the type of the request. Values that cannot be times stay, to be refused later; a `given` that is
-    neither is returned unchanged. `place` is the prefix of fields in errors. Raises `InvalidTime`.
+    Anything else is returned unchanged. `kind` is the type of the request. Values that cannot be times stay,
+    to be refused later. `place` is the prefix of fields in errors. Raises `InvalidTime`.
     """
     now = now or local_now()
     if isinstance(given, msgspec.Struct):

@@ -226,7 +226,7 @@ def hook_messages(call: HookCall) -> tuple[transcripts.TranscriptMessage, ...]:
     """
     said: list[transcripts.TranscriptMessage] = []
     for message in call.messages[-MESSAGES_MAX:]:
-        said += transcripts.parse_said(
+        said += transcripts.parse_message(
             message.get("role"),
             message.get("content", message.get("text")),
             message.get("timestamp", message.get("created_at")),

@@ -134,7 +134,7 @@ def one_line(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
 
 
 def text_beginning(text: str, bytes_max: int) -> str:
-    """Return the longest beginning of a text whose JSON fits in `bytes_max`, at least one character."""
+    """Return a text, or its longest non-empty beginning that fits `bytes_max` as JSON, its tags neutralized."""
     if json_bytes(text) <= bytes_max:
         return text
     head = text[:bytes_max]

@@ -172,14 +172,14 @@ def _run_with_progress(run: ImportRun, label: str) -> None:
     """
     try:
         with terminal.progress_line(label, "memory", run.plan.size) as advance:
-            run.progress = lambda amount, _report: advance(amount, _records_done(run))
+            run.progress = lambda amount, _report: advance(amount, _count_records(run))
             run.run()
     except KeyboardInterrupt as error:
         raise Interrupted(
             NOTHING_CHANGED if run.preview else _stored_so_far(run)
         ) from error
     except MnemosynedError as error:
-        if run.preview is not None or not _records_done(run):
+        if run.preview is not None or not _count_records(run):
             raise
         message = f"{_stored_so_far(run)}. The next batch failed: {error.message}"
         raise type(error)(message, field=error.field) from error
@@ -187,14 +187,14 @@ def _run_with_progress(run: ImportRun, label: str) -> None:
 
 def _stored_so_far(run: ImportRun) -> str:
     """Return a sentence on how many memories an interrupted import has stored so far."""
-    count = _records_done(run)
+    count = _count_records(run)
     are = "is" if count == 1 else "are"
     stored = f"{terminal.count_of(count, 'memory')} of this import {are} stored"
     return f"{stored}; repeat the command to go on from there"
 
 
-def _records_done(run: ImportRun) -> int:
-    """Return how many memories an import has stored or known, or a dry run previewed."""
+def _count_records(run: ImportRun) -> int:
+    """Return how many memories an import has stored or found already stored, or a dry run previewed."""
     if run.preview:
         return run.preview.memories
     return run.report.stored + run.report.known

@@ -312,9 +312,9 @@ class HttpProtocol:
         return line
 
     def _join_chunks(self) -> bytes:
-        """Remove all complete chunks and return a single one with their bytes, as h11 parses it faster.
+        """Remove the complete chunks that fit in the body; return them as one, which h11 parses faster.
 
-        Empty if no chunk is complete.
+        Empty if there is none.
         """
         data, at = bytearray(), 0
         while size := _CHUNK_SIZE.match(self._incoming, at, at + CHUNKED_BYTES):

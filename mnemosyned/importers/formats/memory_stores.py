@@ -127,7 +127,7 @@ def _first_filled(templates: list[str], row: Row) -> str:
 
 
 def _value_of(row: Row, named: str) -> object:
-    """Return the first non-empty value of the fields `a|b`, or None; for a name `a*`, as a list."""
+    """Return the first non-empty field among `a|b`, or None; the value of a field `a*` is read as a list."""
     for name in named.split("|"):
         value = row.get(name.rstrip("*"))
         if name.endswith("*"):
@@ -153,7 +153,7 @@ def _json_in(text: str) -> object:
 
 
 def _text_of(row: Row, named: str) -> str:
-    """Return the first non-empty value of the fields `a|b` as text, with a line for each item of a list."""
+    """Return the first non-empty field among `a|b` as text, with a line for each item of a list."""
     value = _value_of(row, named)
     if isinstance(value, list):
         return "\n".join(f"- {item}" for item in value if str(item).strip())
@@ -455,7 +455,7 @@ class McpMemory(ImportFormat):
 
     def recognizes(self, source: ImportSource) -> bool:
         """Return True if the source's first line is an entity or a relation of a knowledge graph."""
-        return bool(_state_facts(source.head.partition(b"\n")[0]))
+        return bool(_parse_facts(source.head.partition(b"\n")[0]))
 
     def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the facts in the lines after the byte `position`."""
@@ -464,7 +464,7 @@ class McpMemory(ImportFormat):
                 if line.end <= int(position or 0) or not line.data.strip():
                     continue
                 place, size = f"{source.name}:{line.number}", line.end - line.offset
-                facts = _state_facts(line.data)
+                facts = _parse_facts(line.data)
                 if not facts:
                     reason = "the line is no entity or relation"
                     yield BadRecord(place, reason, str(line.end), size)
@@ -481,8 +481,8 @@ class McpMemory(ImportFormat):
                     size = 0
 
 
-def _state_facts(line: bytes) -> list[str]:
-    """Return the facts in a line of a graph, one text for each observation; empty for other lines."""
+def _parse_facts(line: bytes) -> list[str]:
+    """Return the facts in a line of a knowledge graph: an entity with its observations, or a relation."""
     fields = object_in(reading.decode_text(line))
     name, kind, relation = map(
         text_in, map(fields.get, ("name", "entityType", "relationType"))

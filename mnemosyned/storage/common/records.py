@@ -63,10 +63,10 @@ class IntakeTransaction(ABC):
     """
 
     def run(self, session: EngineSession) -> ports.RememberReport:
-        """Insert the drafts that are new; return one answer for each draft in order, and counts.
+        """Insert the new drafts with their learnings; return one answer for each draft in order, and counts.
 
-        A memory that was forgotten before is not stored again. The new memories are recorded as
-        those of the `action`. Raises `IdTaken` and `NotFound`.
+        Marks the memories that drafts supersede. A memory that was forgotten before is not stored again.
+        The new memories are recorded under the transaction's action. Raises `IdTaken` and `NotFound`.
         """
         self._session, drafts = session, self._drafts
         given = [draft.memory.id for draft in drafts if not draft.has_new_id]

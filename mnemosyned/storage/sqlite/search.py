@@ -85,7 +85,7 @@ def term_conditions(terms: Terms, seq: str) -> list[Condition]:
 
 
 def query_filter(session: SqliteSession, query: Query) -> Filter:
-    """Return a question's filter for memories; it lists the row numbers if sessions or tags leave only few."""
+    """Return a question's filter for memories, with the rows if sessions or tags leave few."""
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
         return narrow

@@ -639,9 +639,10 @@ def _read_items(content: str, zone: tzinfo) -> Sequence[RecordItem]:
 
 
 def _write_lines(group: Sequence[Placed]) -> Iterator[RecordLine]:
-    """Yield lines about items of one kind, each about a few shapes: texts that differ only in values.
+    """Yield lines that summarize items of one kind; items of one shape differ only in their values.
 
-    Beyond the maximum of lines, the rarest shapes are left out, and the last line counts their items.
+    Each line shows a few shapes. Beyond the maximum of lines, the rarest shapes are left out, and the last
+    line counts their items.
     """
     kind = group[0][1].kind
     # Texts are of one shape if they are equal without their values.

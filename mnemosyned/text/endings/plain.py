@@ -553,7 +553,7 @@ def _moves_away(old: Statement, new: Statement) -> bool:
 
 
 def _are_elsewhere(old: Statement, new: Statement) -> bool:
-    """Tell whether, in the same words, one thing is said to be in two places: "the office is in Oslo"."""
+    """Return True if two statements differ only in the place where one thing is: "the office is in Oslo"."""
     (*frame, was), (*new_frame, word) = old.frame, new.frame
     return (
         "residing" in old.signs & new.signs
