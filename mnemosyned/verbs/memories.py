@@ -294,7 +294,7 @@ class RememberMany(_Memories[RememberedMany], frozen=True, kw_only=True):
     writes = True
     repeatable = True
 
-    dry_run: Annotated[bool, doc("check the batch; store nothing")] = False
+    dry_run: Annotated[bool, doc("check the fields; store nothing")] = False
     import_id: ImportId = None
 
 

@@ -520,9 +520,11 @@ def _field_error(
     if "unknown field" in problem:
         from difflib import get_close_matches  # noqa: PLC0415 only a mistake needs it
 
-        if close := get_close_matches(name, verb.__struct_fields__, n=1):
+        kind = verb.nested.get(inside.partition("[")[0], verb)
+        fields = kind.__struct_fields__
+        if close := get_close_matches(name, fields, n=1):
             message += f" (did you mean {close[0]}?)"
-        message += f"; the fields are {', '.join(verb.__struct_fields__)}"
+        message += f"; the fields are {', '.join(fields)}" * bool(fields)
     return errors.InvalidRequest(message, field=field)
 
 

@@ -625,7 +625,7 @@ def test_a_past_fact_may_have_ended_before_now(client: McpPeer) -> None:
         ("expand", {"id": "none"}, "none"),
         ("forget", {}, "say which memories"),
         ("forget", {"id": "none"}, "none"),
-        ("learn", {"rule": ""}, ""),
+        ("learn", {"rule": ""}, "rule is empty"),
     ],
 )
 def test_what_a_model_can_mend_is_a_result_and_not_a_protocol_error(

@@ -41,6 +41,7 @@ REQUESTS = [
     ),
     ("get", f'{{"id": "{"x" * 201}"}}', "id must have at most 200 characters"),
     ("remember_many", '{"memories": []}', "memories must not be empty"),
+    ("remember_many", '{"memories": [{"color": 1}]}', "color is not known; the fields are content, id"),
 ]  # fmt: skip
 
 

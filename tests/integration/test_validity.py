@@ -221,6 +221,9 @@ def test_superseding_is_kept_with_the_memory_or_not_at_all(lab: Lab) -> None:
         lab.remember(OSLO, id="oslo", supersedes="nobody")
 
     assert refused.value.field == "supersedes"
+    with pytest.raises(NotFound) as refused:
+        lab.remember_many([Remember("a"), Remember("b", supersedes="nobody")])
+    assert refused.value.field == "memories[1].supersedes"
     assert lab.store.memories.working_count() == 0
 
 

@@ -363,6 +363,8 @@ TOOLS: dict[str, tuple[type[Request[Any]], Tool]] = {
     "status": (forms.StatusTool, status),
 }
 """The arguments and the function of each tool."""
+ARGUMENTS = {"remember": {"created_at": "when"}, "learn": {"content": "rule"}}
+"""By tool: fields of the verb whose argument in the tool has another name."""
 
 
 def _list_tool(name: str) -> Json:
@@ -397,8 +399,8 @@ def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
         result = run(context, parse_text(form, arguments))
     except MnemosynedError as error:
         told = neutralize(error.message)
-        if error.field == "created_at":
-            told = told.replace("created_at", "when")  # as the tool's argument is named
+        if (field := error.field or "") in ARGUMENTS.get(name, ()):
+            told = told.replace(field, ARGUMENTS[name][field])
         return {
             "content": [{"type": "text", "text": told}],
             "isError": True,

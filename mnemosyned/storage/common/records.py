@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from mnemosyned.conversation.archived import ABOUT, list_archived_memory_ids
-from mnemosyned.errors import IdTaken, NotFound
+from mnemosyned.errors import IdTaken, MnemosynedError, NotFound
 from mnemosyned.instants import shift
 from mnemosyned.memory import forgetting, ports
 from mnemosyned.memory.edit import HISTORY_MAX
@@ -104,13 +104,13 @@ class IntakeTransaction(ABC):
                     )
                 )
                 continue
+            place = f"memories[{index}]." if len(drafts) > 1 else ""
             if memory.id in known or draft.dedupe:
                 if waiting and memory.id not in known:
                     # The words before in this batch count too.
                     self._insert_memories(waiting)
                     waiting = []
-                field = f"memories[{index}].id" if len(drafts) > 1 else "id"
-                answer = self._answer_known(draft, known.get(memory.id), field)
+                answer = self._answer_known(draft, known.get(memory.id), place + "id")
             if answer is None:
                 waiting.append(memory)
                 known[memory.id] = (memory.content, memory.created_at, None)
@@ -127,7 +127,11 @@ class IntakeTransaction(ABC):
                     self._insert_memories(waiting)
                     waiting = []
                 self._session.lock()
-                supersede(self._session, old=draft.supersedes, new=answer.id)
+                try:
+                    supersede(self._session, old=draft.supersedes, new=answer.id)
+                except MnemosynedError as error:
+                    error.field = f"{place}{error.field}"
+                    raise
             acknowledged.append(answer)
         if waiting:
             self._insert_memories(waiting)
