@@ -333,8 +333,11 @@ def parse_call(verb: type[V], request: HttpRequest) -> V:
 
 
 def _query_fields(request: HttpRequest) -> dict[str, str | list[str]]:
-    """Return the fields of a request's query string by name; a repeated field as a list."""
-    query = parse_qs(request.query, keep_blank_values=True)
+    """Return {name: value} of a query string; a repeated field as a list. Raises `InvalidText`."""
+    try:
+        query = parse_qs(request.query, keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError as error:
+        raise errors.InvalidText("the query is not UTF-8; encode it first") from error
     return {k: v[0] if len(v) == 1 else v for k, v in query.items()}
 
 

@@ -152,6 +152,7 @@ def test_bytes_other_than_utf8_are_refused(
     before = kept(shared.database)
 
     answer = shared.request("POST", "/v1/remember", b'{"content": "caf\xe9"}')
+    query = shared.request("GET", "/v1/recall?query=caf%e9")
     half = shared.request("POST", "/v1/remember", rb'{"content": "\ud83d"}')
     argument = shared.mnem("remember", b"caf\xe9")
     piped = shared.mnem("remember", stdin=b"caf\xe9")
@@ -160,6 +161,7 @@ def test_bytes_other_than_utf8_are_refused(
             surface.caller.remember("caf\udce9")
 
     assert (answer.status, answer.error[0]) == (400, "invalid_text")
+    assert (query.status, query.error[0]) == (400, "invalid_text")
     assert (half.status, half.error[0]) == (400, "invalid_text")
     assert (argument.returncode, piped.returncode) == (2, 2)
     assert b"not valid Unicode at character" in argument.stderr
