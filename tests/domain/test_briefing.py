@@ -64,6 +64,8 @@ def test_sentences_that_say_little_alone_are_a_statement_together() -> None:
     ("our person at adyen is Wouter, mail is useless", "stated"),
     ("Change of plan: the deploy on Tuesdays goes to Marek", "stated"),
     ("Update: the webhook of the bank listens on port 9090", "decided"),
+    ("Go-live slips to 1 February, as Stockpilot is late", "decided"),
+    ("run 17 crashed once at step 31,000, gradient checkpointing fixed it", "grave"),
     ("Search is done by Meilisearch, in a container of its own", "stated"),
     ("Set the retries of the webhook to five", "stated"),
 ])  # fmt: skip
