@@ -144,7 +144,7 @@ class Reminder:
             ]
             == query
         }
-        # "What happened on Tuesday?" asks for what was said then, or later about that day.
+        # "What happened on Tuesday?" asks for what was said then, or about a Tuesday.
         is_past = times.only_time and all(span.until <= now for span in times.spans)
         words = find_keywords(query)
         # What the session says is near its next prompt, and no answer.
@@ -155,9 +155,9 @@ class Reminder:
             and each.memory.session != session.session
             and (
                 not is_past
+                or words & each.keywords
                 or any(
-                    span.since <= each.memory.created_at
-                    and (each.memory.created_at < span.until or words & each.keywords)
+                    span.since <= each.memory.created_at < span.until
                     for span in times.spans
                 )
             )
