@@ -254,6 +254,8 @@ def test_another_value_needs_no_cue(older: str, newer: str, *, ends: bool) -> No
     ("The logo is in the blue room.", "The logo is in the green room now.", False),
     ("The lamp is on the blue floor.", "The lamp is on the green floor now.", True),
     ("I'm good at blue.", "I'm good at green now.", False),
+    ("The app runs on port 80.", "I moved the app to port 90.", True),
+    ("The app runs on port 80.", "I moved my app to port 90.", False),
 ])  # fmt: skip
 def test_another_place_holder_or_state_needs_a_cue(
     older: str, newer: str, *, ends: bool
@@ -316,6 +318,10 @@ def test_another_place_holder_or_state_needs_a_cue(
     ("A Sofia usa óculos.", "A Sofia não precisa mais de óculos.", True),
     ("We use Jest.", "We no longer use Jest, except in the app.", False),
     ("We use yarn.", "In the docs, we no longer use yarn.", False),
+    ("We use yarn.", "Ben left and we no longer use yarn.", True),
+    ("Não tenho carro.", "Comprei um carro.", True),
+    ("We don't have a car.", "We bought a car seat.", False),
+    ("I'm working on the export.", "The export is done and merged.", True),
 ])  # fmt: skip
 def test_the_contrary_of_a_statement_ends_it(
     older: str, newer: str, *, ends: bool

@@ -400,7 +400,8 @@ def _puts_value(old: Statement, new: Statement) -> bool:
     has_cue |= "new" in new.signs and _has(old, "secrets")
     if len(old.words) > SHORT_MAX or not (has_cue or _search("favorite", new)):
         return False
-    if ("i" in old.signs) != ("i" in new.signs):
+    is_acted = "changed" in new.cues and _search("acting", new)  # "I moved the app"
+    if not is_acted and ("i" in old.signs) != ("i" in new.signs):
         return False
     if _has(old, "additive") or _has(new, "additive"):
         return False
