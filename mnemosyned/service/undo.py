@@ -178,7 +178,7 @@ class UndoService:
 
     def _undo_tags(self, action: UndoableAction, request: Undo) -> Outcome:
         """Remove the tags that an action added, or add back those removed; with `dry_run`, only count."""
-        steps = self.store.undo.steps(action.id)
+        steps, left = self._split_steps(action)
         removes = action.kind is ActionKind.TAG
         memories = self._read_memories(steps)
         by_tag: dict[str, list[str]] = {}
@@ -189,11 +189,11 @@ class UndoService:
         changes = self.store.changes
         for tag, ids in by_tag.items() if not request.dry_run else ():
             _run_chunks(ids, partial(changes.tag, tags=[tag], remove=removes))
-        return len(changed), {}, ""
+        return len(changed), left, ""
 
     def _undo_pins(self, action: UndoableAction, request: Undo) -> Outcome:
         """Unpin the memories that an action pinned, or pin those unpinned; with `dry_run`, only count."""
-        steps = self.store.undo.steps(action.id)
+        steps, left = self._split_steps(action)
         was_pinned = action.kind is ActionKind.UNPIN
         memories = self._read_memories(steps)
         archived = [id for id, memory in memories.items() if memory.episode]
@@ -204,7 +204,7 @@ class UndoService:
         ]
         if not request.dry_run:
             _run_chunks(ids, partial(self.store.changes.pin, pinned=was_pinned))
-        return len(ids), {"archived since": archived}, ""
+        return len(ids), left | {"archived since": archived}, ""
 
     def _undo_forget(self, action: UndoableAction, request: Undo) -> Outcome:
         """Put back forgotten memories, or with `dry_run` count them. Raises `CannotUndo` if none are left."""
@@ -225,10 +225,8 @@ class UndoService:
 
     def _undo_import(self, action: UndoableAction, request: Undo) -> Outcome:
         """Forget the memories of an import that were not changed since; with `dry_run`, only count."""
-        steps = self.store.undo.steps(action.id)
-        later = self.store.undo.changed_after(action.id)
-        ids = [step.memory for step in steps if step.seq not in later]
-        left = {CHANGED_SINCE: [step.memory for step in steps if step.seq in later]}
+        steps, left = self._split_steps(action)
+        ids = [step.memory for step in steps]
         if request.dry_run or not ids:
             return len(ids), left, ""
         receipt = self.retention.forget_import(ids, action.id)
@@ -237,6 +235,16 @@ class UndoService:
         if receipt.final_at:
             note = f"restore {receipt.call} puts them back until {receipt.final_at:%Y-%m-%d %H:%M} UTC"
         return receipt.memories, {CHANGED_SINCE: [step.memory for step in steps]}, note
+
+    def _split_steps(self, action: UndoableAction) -> tuple[list[ActionStep], Left]:
+        """Return the steps of an action that no later action changed, and the memories of the others."""
+        steps = self.store.undo.steps(action.id)
+        later = self.store.undo.changed_after(action.id)
+        changed = dict.fromkeys(
+            step.memory for step in steps if (step.seq, step.tag) in later
+        )
+        unchanged = [step for step in steps if (step.seq, step.tag) not in later]
+        return unchanged, {CHANGED_SINCE: list(changed)}
 
     def _read_memories(self, steps: Iterable[ActionStep]) -> dict[str, MemoryRecord]:
         ids = list(dict.fromkeys(step.memory for step in steps))

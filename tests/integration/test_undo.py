@@ -106,6 +106,26 @@ def test_an_earlier_edit_is_undone_by_id_unless_its_field_changed(lab: Lab) -> N
     assert lab.memory("kettle").content == "the kettle is hot"
 
 
+@pytest.mark.parametrize(
+    ("done", "taken_back"),
+    [
+        (Pin("kettle"), Unpin("kettle")),
+        (Tag("kettle", tags=["metal"]), Untag("kettle", tags=["metal"])),
+    ],
+)
+def test_what_was_done_again_stays(
+    lab: Lab, done: Request[Any], taken_back: Request[Any]
+) -> None:
+    lab.do(done, taken_back, done, EditMemory("kettle", importance=0.9))
+    after = lab.memory("kettle")
+    *_, first = lab.undo(list=True)
+
+    with pytest.raises(CannotUndo, match="changed since"):
+        lab.undo(first.id)
+
+    assert lab.memory("kettle") == after
+
+
 def test_an_edit_that_drops_the_history_stays_and_takes_tags_along(lab: Lab) -> None:
     lab.do(Tag("kettle", tags=[WORD]), Untag("kettle", tags=[WORD]))
     assert left_of(lab.store, WORD.lower())
@@ -227,7 +247,7 @@ def test_a_memory_that_is_edited_while_its_import_is_undone_stays(
     lab.clock.advance(minutes=1)
     read = lab.store.undo.changed_after
 
-    def edit_after(id: str) -> set[int]:
+    def edit_after(id: str) -> set[tuple[int, str]]:
         changed = read(id)
         lab.edit("m-a", text="mine now")
         return changed

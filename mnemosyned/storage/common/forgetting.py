@@ -315,7 +315,7 @@ class DeletionStore(StorePart):
         found = self._find(session, ids)
         if import_id:
             changed = changed_after(session, import_id)
-            found = [memory for memory in found if memory.seq not in changed]
+            found = [each for each in found if (each.seq, "") not in changed]
         if grace:
             save_memories(session, [memory.seq for memory in found], grace)
         unlearned = remove_learnings(session, memory_id=[memory.id for memory in found])

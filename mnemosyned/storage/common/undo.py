@@ -88,18 +88,22 @@ def delete_actions(session: CommonSession, condition: str, **values: object) -> 
         session.delete("undo_action", seq=numbers)
 
 
-def changed_after(session: CommonSession, id: str) -> set[int]:
-    """Return the row numbers of those memories of an action that later actions changed, too."""
-    return set(
-        session.column(
-            "SELECT DISTINCT later.memory_seq FROM undo_action AS a "
-            "JOIN undo_step AS s ON s.owner = a.owner AND s.action = a.seq "
-            "JOIN undo_step AS later ON later.owner = a.owner "
-            "AND later.memory_seq = s.memory_seq AND later.action > a.seq "
-            "WHERE a.owner = %(owner)s AND a.id = %(id)s",
-            id=id,
-        )
+def changed_after(session: CommonSession, id: str) -> set[tuple[int, str]]:
+    """Return (row number, tag) of those steps of an action whose memory later actions changed, too.
+
+    For a tag or a pin, only later actions on the same tag, or on pins, count.
+    """
+    rows = session.execute(
+        "SELECT DISTINCT s.memory_seq, s.tag FROM undo_action AS a "
+        "JOIN undo_step AS s ON s.owner = a.owner AND s.action = a.seq "
+        "JOIN undo_step AS later ON later.owner = a.owner "
+        "AND later.memory_seq = s.memory_seq AND later.action > a.seq "
+        "JOIN undo_action AS b ON b.owner = a.owner AND b.seq = later.action "
+        "WHERE a.owner = %(owner)s AND a.id = %(id)s AND (a.kind = 'import' "
+        "OR (later.tag = s.tag AND b.kind IN ('tag', 'untag', 'pin', 'unpin')))",
+        id=id,
     )
+    return set(rows.fetchall())
 
 
 EPISODES_READ = 100
@@ -282,8 +286,8 @@ class UndoStore(StorePart):
         return found
 
     @reads
-    def changed_after(self, session: CommonSession, id: str) -> set[int]:
-        """Return the row numbers of those memories of an action that later actions changed, too."""
+    def changed_after(self, session: CommonSession, id: str) -> set[tuple[int, str]]:
+        """Return (row number, tag) of those steps of an action that later actions changed, too."""
         return changed_after(session, id)
 
     @writes
