@@ -578,8 +578,8 @@ class RetentionService:
         removal = replace(removal, in_force=removal.in_force - set(selected.ids))
         recoverable = removal.working + removal.archived - removal.pruned
         if grace and (recoverable or removal.learnings):
-            # Exact values of pruned ones are deleted for good.
-            unpurged = self.purger.attempt()[1] if removal.pruned else ""
+            # Exact values of pruned ones, and earlier copies, are deleted for good.
+            unpurged = self.purger.attempt()[1]
             problem = problem or self.rewrite_stale_or_log()
             reason = "; ".join(filter(None, (unpurged, problem)))
             return self._make_forget_receipt(

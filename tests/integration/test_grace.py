@@ -125,6 +125,16 @@ def test_now_is_final_at_once_also_for_what_was_forgotten_before(lab: Lab) -> No
     assert left_of(lab.store, WORD, "kettle") == []
 
 
+def test_a_second_memory_of_its_id_is_kept_in_its_place(lab: Lab) -> None:
+    lab.forget("m")
+    lab.remember("another", id="m")
+    lab.forget("m")
+
+    assert left_of(lab.store, WORD) == []
+    assert lab.restore("m").memories == 1
+    assert lab.memory("m").content == "another"
+
+
 def test_a_preview_of_what_was_forgotten_before_leaves_it(lab: Lab) -> None:
     lab.forget("m")
 

@@ -54,7 +54,6 @@ from mnemosyned.storage.common.session import (
     instant,
     optional_instant,
     reads,
-    replace_by,
     writes,
 )
 from mnemosyned.storage.common.undo import (
@@ -115,7 +114,12 @@ def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> 
 def _save_copies(
     session: CommonSession, grace: Grace, copies: Mapping[str, ForgottenCopy]
 ) -> None:
-    """Insert or replace copies of forgotten records, by key, with the action's id and the end of grace."""
+    """Insert copies of forgotten records, by key, with the action's id and the end of grace.
+
+    Earlier copies with these keys are deleted, to be purged.
+    """
+    if session.delete("forgotten", id=list(copies)).rowcount:
+        state.request_purge(session)
     records = [
         RecoverableRecord(id=key, call=grace.call, final_at=grace.final_at, data=copy)
         for key, copy in copies.items()
@@ -123,7 +127,6 @@ def _save_copies(
     session.insert_each(
         "forgotten",
         [stored_values(FORGOTTEN.columns, record) for record in records],
-        replace_by("id", ("call", "final_at", "data")),
     )
 
 
