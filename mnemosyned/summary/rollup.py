@@ -24,7 +24,7 @@ from mnemosyned.summary.statements import (
 )
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.languages.tables import MONTH_NAMES, WEEKDAY_ABBREVIATIONS
-from mnemosyned.text.sentences import follows_abbreviation
+from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.tokens import tokenize
 
 SPEAKERS = frozenset(
@@ -109,8 +109,10 @@ def _find_speakers(texts: Iterable[str]) -> dict[str, bool]:
     begun: Counter[str] = Counter()
     persons: set[str] = set()
     for text in texts:
-        for speaker in _find_names(text):
+        for speaker in _SPEAKER.finditer(text):
             name = speaker[1]
+            if ". " in split_sentences(text[: speaker.end()])[-1][0]:
+                continue  # behind "Dr."
             words = text[speaker.end() :].split(maxsplit=FIRST_WORDS)[:FIRST_WORDS]
             if is_first_person(tokenize(" ".join(words))):
                 persons.add(name)
@@ -122,13 +124,6 @@ def _find_speakers(texts: Iterable[str]) -> dict[str, bool]:
     }
 
 
-def _find_names(text: str) -> Iterator[re.Match[str]]:
-    """Yield what may name a speaker: the words before a colon at the beginning of a sentence."""
-    for found in _SPEAKER.finditer(text):
-        if not follows_abbreviation(text, found.start()):
-            yield found
-
-
 def _split_by_speaker(
     text: str, said: datetime, speakers: Mapping[str, bool]
 ) -> Iterator[MemoryRecord]:
@@ -137,7 +132,7 @@ def _split_by_speaker(
     The name becomes the memory's role; text before the first name has none. `said` is its time.
     """
     begins, role = 0, ""
-    for speaker in _find_names(text):
+    for speaker in _SPEAKER.finditer(text):
         if speaker[1] in speakers:
             if before := text[begins : speaker.start()].strip():
                 yield MemoryRecord(id="", content=before, role=role, created_at=said)

@@ -18,12 +18,7 @@ from mnemosyned.text.dates import formatting
 from mnemosyned.text.languages.tables import LANGUAGES, WEEKDAYS
 from mnemosyned.text.rule_files import read_rule_file, read_tables
 from mnemosyned.text.secrets.masking import PLACEHOLDER
-from mnemosyned.text.sentences import (
-    SPACED_ENDS,
-    UNSPACED_ENDS,
-    follows_abbreviation,
-    split_sentences,
-)
+from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS, split_sentences
 from mnemosyned.text.word_cache import WordCache
 
 _EVENT_RULES = read_rule_file(__file__, "events.toml")
@@ -521,8 +516,9 @@ def shorten_at_clause(text: str, chars_max: int) -> str:
     best = ""
     for border in _PATTERNS["border"].finditer(text, 0, chars_max + 2):
         head = text[: border.start()].rstrip(" ,;:–—-、，；：")
-        is_cut_off = follows_abbreviation(text, border.end())
-        if len(head) < chars_max and not is_cut_off and _is_whole(head):
+        last, _ = split_sentences(text[: border.end() + 1])[-1]
+        is_cut = head.endswith(".") and len(last) > 1  # behind "Dr." or "1."
+        if len(head) < chars_max and not is_cut and _is_whole(head):
             best = head
     if not best or best.endswith(SENTENCE_ENDS):
         return best

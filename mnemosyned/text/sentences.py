@@ -111,12 +111,6 @@ def _split_line(line: str) -> list[str]:
     return result
 
 
-def follows_abbreviation(text: str, place: int) -> bool:
-    """Return True if a place follows an abbreviation or number with its full stop: "Dr.", "am 1."."""
-    stop = len(text[:place].rstrip()) - 1
-    return text[stop : stop + 1] == "." and _is_abbreviation(text, 0, stop, place)
-
-
 def _is_abbreviation(line: str, start: int, stop: int, end: int) -> bool:
     """Return True if the full stop at `stop` is that of an abbreviation, a list number or a date."""
     before = line[max(start, stop - ABBREVIATION_CHARS_MAX) : stop]
