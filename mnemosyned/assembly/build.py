@@ -257,14 +257,16 @@ def make_shared_vectors(
         return None
     from mnemosyned.search.vectors.owners import SharedVectors  # noqa: PLC0415 only with a model
 
-    def list_lacking(identity: str, after: int, limit: int) -> Sequence[int]:
-        """Return up to `limit` owners after `after` whose memories lack vectors, without the local owner."""
+    def list_owners_lacking_vectors(
+        identity: str, after: int, limit: int
+    ) -> Sequence[int]:
+        """Return up to `limit` owners after `after` who lack vectors of a model, without the local owner."""
         first = max(after, LOCAL_OWNER)  # which has an index of its own
         return stores.owners.lacking_vectors(identity, after=first, limit=limit)
 
     return SharedVectors(
         store=lambda owner: stores.store(owner).vectors,
-        lacking=list_lacking,
+        owners_lacking_vectors=list_owners_lacking_vectors,
         embedder=embedder,
         pause=gate.wait_until_quiet,
     )

@@ -132,7 +132,7 @@ class OwnerRounds:
             is_time = time.monotonic() >= self._purge_not_before
             if is_time and not memory.service.retention.purger.run_due():
                 self._purge_not_before = time.monotonic() + RETRY_S
-            memory.service.sleeper.enforce_cap_in_background()
+            memory.service.sleeper.enforce_cap_now()
 
         while self._requested and not self._stopped.is_set():
             # In passes: an owner that is not done asks again, and comes after the others.

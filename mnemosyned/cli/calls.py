@@ -174,7 +174,7 @@ def call_daemon(client: Caller, request: Request[R]) -> R:
 
 
 def _forget_with_progress(client: Caller, request: Request[R]) -> R:
-    """Send a request to forget; from the second second on, show how many memories are gone since then."""
+    """Send a request to forget; each second, show how many memories are gone since the first second."""
     # Loaded here, as below: other commands do without.
     from mnemosyned.memory.values import Tier  # noqa: PLC0415
     from mnemosyned.verbs.upkeep import Status  # noqa: PLC0415

@@ -122,7 +122,7 @@ def load_command(entry: Command) -> click.Command:
 
 
 def _prepare_command(command: click.Command, *, is_local: bool) -> None:
-    """Add the options of address and format, hidden, to a command and its subcommands.
+    """Add the hidden options of address and format to a command and its subcommands.
 
     If `is_local`, the command raises `InvalidRequest` when a URL is given.
     """

@@ -199,7 +199,7 @@ class WindowSelection:
         return cost
 
     def _find_start(self, tokens: int) -> int:
-        """Return the first position from which whole groups before the fresh tail fit in `tokens`."""
+        """Return the lowest position from which all groups before the fresh tail fit in `tokens`, unsplit."""
         start = self._tail_start
         cuts = self.groups.cuts
         index = bisect_left(cuts, start)

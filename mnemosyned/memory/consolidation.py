@@ -20,9 +20,9 @@ BY_RULE = "aaak"
 UNSPOKEN = (
     "Kept word for word: what no summary speaks of, as it is superseded or will expire."
 )
-"""What an episode says that holds nothing else."""
+"""Text of an episode that summarizes nothing."""
 WORDLESS = "The words of its originals were pruned, and no summary of them is left."
-"""What one says whose summary went with a forgotten original when the others had no words."""
+"""Text of an episode whose summary was deleted with a forgotten original after the others were pruned."""
 PREVIEW_CHARS = 200
 
 

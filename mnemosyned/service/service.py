@@ -393,7 +393,7 @@ class MemoryService:
         query = reading.make_query(request, now=self._clock.now())
         question = self.vectors.ask(query.topic or request.query)
         # A thread that waits for a vector, or for a connection for a group, holds no connection meanwhile.
-        if question and not query.terms.are_names:
+        if question and not query.terms.are_names_and_codes:
             question.vector()
         with nullcontext() if groups else self.store.search.one_snapshot():
             recalled = self._recall(request, query, question, groups)
@@ -475,7 +475,7 @@ class MemoryService:
         with self.store.search.one_snapshot():
             candidates = self.store.search.candidates(query)
             is_listing = query.only_then and not query.subject
-            is_found = is_listing or query.terms.are_names
+            is_found = is_listing or query.terms.are_names_and_codes
             if is_found and candidates.memories:
                 return candidates, ""  # meaning would add noise
             return self.vectors.add_similarities(question, query, candidates)

@@ -97,7 +97,7 @@ class SummarizerLease:
         """Return the summary of memories, for a caller who waits up to `time_limit_s`.
 
         Raises `SleepInProgress` while the summarizer is lent, and `SummarizerFailed` if it fails or the time
-        is up. A model that is still writing then ends by its own limits, and stays lent until it has ended.
+        is up. The model may go on after that, up to its own limits; until it ends, it stays lent.
         """
         if not self._lock.acquire(blocking=False):
             raise SleepInProgress(

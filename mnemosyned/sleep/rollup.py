@@ -195,8 +195,8 @@ def read_sources(
 ) -> list[RollupSource]:
     """Return the sources of a period's summary, one for each of its `members`, in their order.
 
-    A source has no text if its member says nothing, or only what newer memories ended. If all sources
-    would have none, each has its member's text. Only sources of a day name their project.
+    A source has no text if its member summarizes nothing, or if newer memories ended all its statements.
+    If no source would have text, each gets its member's. Only sources of a day name their project.
     """
     projects: Mapping[str, str] = {}
     names: Mapping[str, str] = {}
@@ -234,11 +234,11 @@ def read_sources(
 
 
 ENDED_ORIGINALS_MAX = 3
-"""Memories of a summary up to which it is seen whether all of them ended; of more, hardly ever all do."""
+"""Most originals of a summary that are checked; of more, newer memories hardly ever end all."""
 
 
 def _is_all_ended(store: MemoryStore, summary: Episode) -> bool:
-    """Return True if newer memories ended all that a summary of up to `ENDED_ORIGINALS_MAX` memories says."""
+    """Return True if a summary has few originals, and newer memories ended all their statements."""
     if not 0 < summary.item_count <= ENDED_ORIGINALS_MAX:
         return False
     originals = store.memories.originals(summary.id)

@@ -326,7 +326,7 @@ class Sleeper:
         self._scheduler = (
             SleepScheduler(
                 sleep=self.sleep_in_background,
-                enforce_cap=self.enforce_cap_in_background,
+                enforce_cap=self.enforce_cap_now,
                 check_triggers=self.check_triggers,
                 tick_s=self.cycle.settings.config.sleep.tick_s,
             )
@@ -400,7 +400,7 @@ class Sleeper:
         except errors.MnemosynedError as error:
             log_failure("cap_not_enforced", error)
 
-    def enforce_cap_in_background(self) -> None:
+    def enforce_cap_now(self) -> None:
         """Consolidate memories over the capacity in this thread, unless postponed. Raises `SleepInProgress`."""
         if time.monotonic() < self._postponed_until:
             return

@@ -364,10 +364,10 @@ class Terms:
     """Words with the form in which they would be joined with a neighbor: `call` and `oncall`."""
 
     @property
-    def are_names(self) -> bool:
-        """Whether all terms are names and codes, at least one a code with two digits: `Renate QX-48213`.
+    def are_names_and_codes(self) -> bool:
+        """Whether all terms are names or codes, with a code of at least two digits: `Renate QX-48213`.
 
-        Semantic search knows no meaning of such terms; it does of `mp3`.
+        Semantic search cannot tell what such terms mean; it can for `mp3`.
         """
         codes = {
             word

@@ -82,7 +82,7 @@ class Backlogs:
 
         sleeper = SimpleNamespace(
             sleep_in_background=sleep,
-            enforce_cap_in_background=lambda: self.ask_again(owner),
+            enforce_cap_now=lambda: self.ask_again(owner),
         )
         retention = SimpleNamespace(purger=SimpleNamespace(run_due=lambda: True))
         service = SimpleNamespace(sleeper=sleeper, retention=retention)

@@ -118,7 +118,7 @@ def test_the_state_of_an_owners_vectors_is_told_without_the_database() -> None:
         raise AssertionError(owner)
 
     shared = SharedVectors(
-        store=no_store, lacking=lambda *_: (), embedder=FakeEmbedder()
+        store=no_store, owners_lacking_vectors=lambda *_: (), embedder=FakeEmbedder()
     )
     store = cast("PostgresVectors", object())
 

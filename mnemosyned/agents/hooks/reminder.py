@@ -113,7 +113,7 @@ class Reminder:
     ) -> injected.InjectedText:
         """Return the text to inject with a prompt; empty if no memory is relevant.
 
-        Dates such as "yesterday" are relative to `now`. Memories of `groups` are searched by keywords.
+        Dates such as "yesterday" are relative to `now`. The owner's `groups` are searched by keywords.
         """
         query = " ".join(prompt.replace("\0", " ").split())[:QUERY_CHARS_MAX]
         times = parse_times(query, in_zone(now, local_zone()))

@@ -180,7 +180,7 @@ class Snapshot:
     cycles: Sequence[LogEntry]
     latest: Sequence[MemoryRecord]
     watched_s: float
-    """For how long the running cycle has been watched; 0 if none runs."""
+    """Seconds since the view first saw the sleep cycle running; 0 if none runs."""
 
 
 class Feed:
@@ -226,7 +226,7 @@ class Feed:
         return changed
 
     def _watched_s(self, stats: Stats) -> float:
-        """Return for how many seconds the present cycle was seen to run; 0 if none runs."""
+        """Return the seconds since `read` first saw the sleep cycle running; 0 if none runs."""
         if not stats.sleep.running:
             self._running_since = None
             return 0.0

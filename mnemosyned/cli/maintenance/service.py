@@ -461,7 +461,7 @@ def start_daemon(config: Config) -> None:
     """Start the daemon by systemd if its unit is installed, else as a detached process.
 
     If it runs already, only print its process. Raises `DatabaseInUse` if it has another database,
-    `DaemonUnreachable`, and `ConfigInvalid` for an impossible database.
+    `DaemonUnreachable`, and `ConfigInvalid` if the setting `database` is not usable.
     """
     if _report_running(config):
         return

@@ -252,7 +252,7 @@ class HttpProtocol:
             _refuse_request(reason, HTTPStatus(error.error_status_hint))
 
     def _read_request(self) -> HttpRequest | None:
-        """Return the next request or None. Raises `RequestRefused`, `h11.RemoteProtocolError`."""
+        """Return the next request; None until complete. Raises `RequestRefused`, `h11.RemoteProtocolError`."""
         while True:  # each turn takes bytes, or returns
             event = self._http.next_event()
             if isinstance(event, h11.Request):

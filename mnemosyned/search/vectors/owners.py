@@ -161,14 +161,14 @@ class SharedVectors(embedding.EmbeddingThread):
         self,
         *,
         store: Callable[[int], PostgresVectors],
-        lacking: Callable[[str, int, int], Sequence[int]],
+        owners_lacking_vectors: Callable[[str, int, int], Sequence[int]],
         embedder: engine_ports.Embedder,
         pause: Callable[[], None] | None = None,
     ) -> None:
         """Embed by one model for all owners; `store(owner)` returns the vectors of an owner.
 
-        `lacking(model identity, after, count)` returns up to `count` owner numbers above `after`
-        that lack vectors of the model.
+        `owners_lacking_vectors(model identity, after, limit)` returns up to `limit` numbers of owners,
+        above `after`, who lack vectors of the model.
         """
         super().__init__(embedder, pause)
         self.turns = OwnerTurns()
@@ -178,7 +178,7 @@ class SharedVectors(embedding.EmbeddingThread):
         """Limits and counts the seconds of the model for each owner's memories."""
         self.identity = ""
         self._store = store
-        self._lacking = lacking
+        self._owners_lacking_vectors = owners_lacking_vectors
         self._claimant = random.SystemRandom().getrandbits(62)
         self._descents: OrderedDict[int, _IndexingProgress] = OrderedDict()
         self._round_at = 0.0
@@ -280,12 +280,14 @@ class SharedVectors(embedding.EmbeddingThread):
                 self._index_owner(owner)
             elif time.monotonic() >= self._round_at:
                 try:
-                    page = self._lacking(self.identity, self._round_after, ROUND_PAGE)
+                    page = self._owners_lacking_vectors(
+                        self.identity, self._round_after, ROUND_PAGE
+                    )
                 except MnemosynedError as error:
                     log.warning("owners_without_vectors_unknown", reason=error.message)
                     page = []
-                for lacking in page:
-                    self.turns.add(lacking)
+                for number in page:
+                    self.turns.add(number)
                 self._round_after = page[-1] if page else 0
                 if not page:
                     self._note_other_model("")  # the next round may find one again

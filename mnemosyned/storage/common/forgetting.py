@@ -384,7 +384,7 @@ class DeletionStore(StorePart):
         grace: Grace | None = None,
         action: Action | None = None,
     ) -> Removal:
-        """Delete learnings; keep copies until `grace` ends, or request a purge. Return only their number."""
+        """Delete and count learnings; keep copies until `grace` ends, or without it request a purge."""
         if action:
             insert_action(session, action)
         if grace:

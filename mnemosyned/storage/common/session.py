@@ -404,7 +404,7 @@ class CommonSession(Protocol):
         return self.memory_tables[0 if episode is None else -1]
 
     def requeue_embedding(self, positions: Sequence[int], /) -> None:  # noqa: ARG002
-        """Let memories be embedded again; by default do nothing, as memories without a vector are found."""
+        """Let memories be embedded again; a no-op for engines that always look for missing vectors."""
         return
 
 

@@ -236,7 +236,7 @@ def _is_name_in_context(
 
 
 def _is_subject(words: list[_NameWord], at: int, after: _NameWord) -> bool:
-    """Return True if the word at index `at`, with `after` as the next, is the subject of a sentence."""
+    """Return True if `after`, the next word, shows that the word at index `at` is a subject."""
     if after.folded in _WORDS["conjunctions"] and at + 2 < len(words):
         other = words[at + 2]
         if other.capital and not other.opens:
