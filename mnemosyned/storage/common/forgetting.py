@@ -149,7 +149,8 @@ def _insert_history(
     older = {
         each: record.superseded_at or memory.created_at
         for each, record in session.memories_at(copy.supersedes).items()
-        if session.successor_of(each) is None
+        # When this one was forgotten, those that it superseded got its successor.
+        if (session.successor_of(each) or [None])[0] in (None, copy.superseded_by)
     }
     for each, moment in older.items():
         state.set_state(session, each, "superseded_by", seq)
