@@ -202,7 +202,7 @@ def main() -> None:
 
         name = error.filename if isinstance(error.filename, str) else ""
         code = options.EXIT_NOTHING
-        if fault := path_fault(name):
+        if name and (fault := path_fault(name)):
             code = options.EXIT_OF_KIND[Kind.INVALID]
             _print_error(InvalidRequest(f"{shown_path(name)} cannot be used: {fault}"))
         else:
