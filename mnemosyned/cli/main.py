@@ -248,8 +248,11 @@ def _print_error(error: MnemosynedError) -> None:
         name, _, _ = field.partition("[")  # of a list, as of a repeated option
         spelled = forms.get(name, [f"--{field.replace('_', '-')}"] if field else [])
         typed = [form for form in spelled if any(w.startswith(form) for w in sys.argv)]
-        if typed and message.startswith(field):
-            message = typed[0] + message.removeprefix(field)
+        is_argument = name in {parameter.name for parameter in command.params} - {
+            *forms
+        }
+        if (typed or is_argument) and message.startswith(field):
+            message = [*typed, name][0] + message.removeprefix(field)
         message = name_options(message, {name: forms[name][0] for name in forms})
         _say_error(f"mnem: {message}")
         return

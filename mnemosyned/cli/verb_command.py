@@ -153,7 +153,8 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
         timeout_s = PROBE_TIMEOUT_S if verb.is_probe else TIMEOUT_S
         with connect_to_daemon(context, timeout_s=timeout_s) as client:
             ids, tags = typed.get("id") or [], typed.get("tags") or []
-            if first == "tags" and len(ids) == len(tags) == 1 and not is_marked(ids[0]):
+            is_pair = first == "tags" and len(ids) == len(tags) == 1 and ids[0]
+            if is_pair and not is_marked(ids[0]):
                 find_ids = partial(ids_with_prefix, verb="get", client=client)
                 if not find_ids(ids[0]) and find_ids(tags[0]):  # `mnem tag ID WORD`
                     typed |= {"id": tags, "tags": ids}

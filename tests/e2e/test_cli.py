@@ -343,6 +343,8 @@ def test_a_failure_of_the_daemon_is_six(tmp_path: Path) -> None:
         (["restore", "nobody"], 4, "mnem: there is no memory 'nobody'; `mnem recall` shows"),
         (["archive", "prune", "--keep-days", "0"], 2, "mnem: --keep-days must be more than 0"),
         (["get", ""], 2, "mnem: id must not be empty"),
+        (["pin", ""], 2, "mnem: id must not be empty"),
+        (["tag", "x", ""], 2, "mnem: id must not be empty"),
         (["get", "x" * 201], 2, "mnem: id must have at most 200 characters"),
         (["get", "nobody"], 4, "mnem: there is no memory 'nobody'"),
         (["remember", "--id", "tea", "coffee"], 5, "mnem: "),
