@@ -322,6 +322,10 @@ def test_another_place_holder_or_state_needs_a_cue(
     ("Não tenho carro.", "Comprei um carro.", True),
     ("We don't have a car.", "We bought a car seat.", False),
     ("I'm working on the export.", "The export is done and merged.", True),
+    ("I'm single.", "I got engaged to Robin.", True),
+    ("Bug 4312 is open.", "Bug 4312 is fixed and closed.", True),
+    ("El pedido está pendiente.", "El pedido ya se entregó.", True),
+    ("The parcel is on its way.", "The parcel should have arrived.", False),
 ])  # fmt: skip
 def test_the_contrary_of_a_statement_ends_it(
     older: str, newer: str, *, ends: bool

@@ -212,7 +212,8 @@ def surely_ends(
     old: Statement, new: Statement, meanings: SentenceMeanings | None
 ) -> bool:
     """Return True if `new` plainly changes the value or state in `old`: "the flag is on", "the flag is off"."""
-    if new.signs.isdisjoint(("open", "adds")) and _turns(old, new):
+    is_open = _search("required", new) or not new.signs.isdisjoint(("open", "adds"))
+    if not is_open and _turns(old, new):
         return True
     if new.signs.isdisjoint(DOUBTS) and (_drops(old, new) or _resumes(old, new)):
         return True
