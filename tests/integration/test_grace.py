@@ -91,9 +91,11 @@ def test_a_learning_comes_back_superseded_as_it_was(lab: Lab) -> None:
     lab.remember("I prefer tea.", id="tea", role="user")
     lab.clock.advance(hours=1)
     lab.remember("I prefer coffee instead of tea.", id="coffee", role="user")
+    lab.clock.advance(hours=1)
+    lab.remember("I prefer water instead of coffee.", id="water", role="user")
     before = lab.learnings(superseded=True).learnings
 
-    for id in ("tea", "coffee", ["tea", "coffee"]):
+    for id in ("tea", "coffee", "water", ["tea", "coffee", "water"]):
         lab.forget(id)
         lab.undo()
         after = lab.learnings(superseded=True).learnings

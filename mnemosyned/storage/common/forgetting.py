@@ -33,7 +33,6 @@ from mnemosyned.storage.common.endings import forget_endings, restore_ending
 from mnemosyned.storage.common.injections import forget_injected_words
 from mnemosyned.storage.common.learnings import (
     LearningRows,
-    insert_learning,
     learnings_where,
     mark_learned,
     remove_learnings,
@@ -424,11 +423,11 @@ class DeletionStore(StorePart):
                 returned[seq] = memory
                 _insert_history(session, seq, memory, copy)
             for learning in copy.learnings:
+                keeper.keep(learning)
                 newer = learning.superseded_by
                 if newer and learnings_where(session, "id", [newer]):
-                    insert_learning(session, learning)
-                else:
-                    keeper.keep(learning)
+                    superseded = {"superseded_by": newer}
+                    session.update("learning", superseded, id=learning.id)
             undone += copy.undone
             calls.add(found[0].call)
             session.delete("forgotten", id=key)
