@@ -347,14 +347,14 @@ _QUESTION_MARKS = ("?", "？")
 
 def neighbor_scores(
     matches: Mapping[int, Match],
-    terms: Mapping[int, Sequence[float]],
+    scores: Mapping[int, Sequence[float]],
     beside: Mapping[int, Sequence[tuple[int, int]]],
 ) -> dict[int, list[float]]:
-    """Return {row number: [highest share of a neighbor's score, for each term]}.
+    """Return {row number: [highest share of a neighbor's score, for each of its scores]}.
 
-    `terms` are the scores by row number and term. `beside` lists (row number, distance) of a match's
-    neighbors; for other matches these are the adjoining rows. Neighbors must have the same session and
-    source, and be close in time.
+    `scores` has the row numbers of the matches that lend to neighbors, with the same number of scores for
+    each. `beside` lists (row number, distance) of a match's neighbors; for other matches these are the
+    adjoining rows. Neighbors must have the same session and source, and be close in time.
     """
     adjoining = [
         (step * distance, distance)
@@ -362,8 +362,9 @@ def neighbor_scores(
         for step in (-1, 1)
     ]
     lent: dict[int, list[float]] = {}
-    for position, match in matches.items():
-        if match.score <= 0 or match.session == DEFAULT_SESSION:
+    for position, own in scores.items():
+        match = matches[position]
+        if match.session == DEFAULT_SESSION:
             continue
         pairs = beside.get(position)
         if pairs is None:
@@ -381,7 +382,7 @@ def neighbor_scores(
                     mark in match.content for mark in _QUESTION_MARKS
                 ):
                     share *= WEIGHTS.reply
-                shared = [score * share for score in terms[position]]
+                shared = [score * share for score in own]
                 lent[neighbor] = list(map(max, lent.get(neighbor, shared), shared))
     return lent
 
@@ -467,7 +468,10 @@ def candidate_scores(
     }
     terms = {position: candidate.terms for position, candidate in read.items()}
     words = {position: sum(own) for position, own in terms.items()}
-    lent = neighbor_scores(matches, terms, candidates.beside)
+    lending = {
+        position: own for position, own in terms.items() if matches[position].score > 0
+    }
+    lent = neighbor_scores(matches, lending, candidates.beside)
     sittings: Mapping[int, float] = {}
     if not query.only_then:
         sittings = sitting_scores(matches.values(), terms, words)
@@ -507,8 +511,20 @@ def candidate_scores(
         if covered == 1.0:
             break
     lengths = {position: len(match.content) for position, match in matches.items()}
+    cosines = candidates.nearness.cosines
+    similar = {
+        row: (max(0.0, near),) for row, near in cosines.items() if matches[row].role
+    }
+    from_beside = neighbor_scores(matches, similar, candidates.beside)
+    nearness = replace(
+        candidates.nearness,
+        cosines={
+            row: near + WEIGHTS.meaning_nearby * from_beside.get(row, (0.0,))[0]
+            for row, near in cosines.items()
+        },
+    )
     return add_similarity(
-        scores, candidates.nearness, lengths, possible=reader.possible, covered=covered
+        scores, nearness, lengths, possible=reader.possible, covered=covered
     ), covered
 
 

@@ -108,6 +108,11 @@ class RankingWeights:
     """Characters below which a text is near to many questions by chance."""
     meaning_of_short: float = 0.3
     """Power of a short text's share of these, by which its similarity is multiplied."""
+    meaning_nearby: float = 0.45
+    """Share of a neighbor's similarity that a memory gets, beside what a neighbor lends of each word.
+
+    "Yes, since last week!" is near to the question by the line that it answers.
+    """
     nearest_below: tuple[float, ...] = (0.775, 0.65, 0.525, 0.4)
     """Best shares of the keywords up to which one to four of the nearest come near the top.
 

@@ -12,6 +12,7 @@ from mnemosyned.memory.values import DEFAULT_SESSION, Tier
 from mnemosyned.search.query import (
     Corpus,
     Match,
+    Nearness,
     Query,
     RankedResult,
     SearchCandidates,
@@ -158,6 +159,19 @@ def test_an_unrelated_neighbor_adds_no_score(
     stranger = beside(2)._replace(**changes, **of_both)
 
     assert order("bike", match(1, **of_both), stranger) == [1]
+
+
+@pytest.mark.parametrize("role", ["", "Ann"])
+def test_what_is_said_next_to_a_similar_line_is_more_similar(role: str) -> None:
+    asking, answer = match(1, "Where is it?", role=role), beside(2, "Here")
+    near = Nearness({1: 0.6, 2: 0.3, 9: 0.3}, vector_only_min=0.2)
+    corpus = Corpus(count=COUNT, frequencies={"bike": 5})
+    lines = [asking, answer, far(9, "Over")]
+
+    places = rank(query(), SearchCandidates(lines, corpus=corpus, nearness=near))
+
+    meaning = {place.memory: place.parts.meaning for place in places}
+    assert (meaning[2] > meaning[9]) == bool(role)
 
 
 def test_the_store_says_who_stands_beside_whom() -> None:
