@@ -513,7 +513,9 @@ def candidate_scores(
     lengths = {position: len(match.content) for position, match in matches.items()}
     cosines = candidates.nearness.cosines
     similar = {
-        row: (max(0.0, near),) for row, near in cosines.items() if matches[row].role
+        row: (max(0.0, near),)
+        for row, near in cosines.items()
+        if matches[row].role.lower() not in UNNAMED_ROLES
     }
     from_beside = neighbor_scores(matches, similar, candidates.beside)
     nearness = replace(

@@ -109,9 +109,11 @@ class RankingWeights:
     meaning_of_short: float = 0.3
     """Power of a short text's share of these, by which its similarity is multiplied."""
     meaning_nearby: float = 0.45
-    """Share of a neighbor's similarity that a memory gets, beside what a neighbor lends of each word.
+    """Share that a memory gets of a neighbor's similarity, times the share of a neighbor's words.
 
-    "Yes, since last week!" is near to the question by the line that it answers.
+    "Yes, since last week!" is near to the question by the line that it answers. Only lines of named persons
+    lend any: two records in a row have nothing to do with each other, and an assistant's answer says itself
+    what it is about.
     """
     nearest_below: tuple[float, ...] = (0.775, 0.65, 0.525, 0.4)
     """Best shares of the keywords up to which one to four of the nearest come near the top.

@@ -161,7 +161,7 @@ def test_an_unrelated_neighbor_adds_no_score(
     assert order("bike", match(1, **of_both), stranger) == [1]
 
 
-@pytest.mark.parametrize("role", ["", "Ann"])
+@pytest.mark.parametrize("role", ["", "user", "Ann"])
 def test_what_is_said_next_to_a_similar_line_is_more_similar(role: str) -> None:
     asking, answer = match(1, "Where is it?", role=role), beside(2, "Here")
     near = Nearness({1: 0.6, 2: 0.3, 9: 0.3}, vector_only_min=0.2)
@@ -171,7 +171,7 @@ def test_what_is_said_next_to_a_similar_line_is_more_similar(role: str) -> None:
     places = rank(query(), SearchCandidates(lines, corpus=corpus, nearness=near))
 
     meaning = {place.memory: place.parts.meaning for place in places}
-    assert (meaning[2] > meaning[9]) == bool(role)
+    assert (meaning[2] > meaning[9]) == (role == "Ann")
 
 
 def test_the_store_says_who_stands_beside_whom() -> None:
