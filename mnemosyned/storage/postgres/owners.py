@@ -58,10 +58,11 @@ class PostgresOwners(administration.AdministeredOwners):
         if not (names and self.owns_tables()):
             return []
         with self._admin_transaction() as session:
-            known = session.column(
-                "SELECT name FROM owner WHERE name = ANY(%(names)s)", names=[*names]
+            return session.column(
+                "SELECT name FROM unnest(%(names)s::text[]) AS given (name) "
+                "WHERE NOT EXISTS (SELECT find_owner(name))",
+                names=[*names],
             )
-        return [name for name in names if name not in known]
 
     def _ask(self, function: str, *values: object) -> list[Row]:
         """Call a function of the schema that needs no right to administer; return its rows."""
