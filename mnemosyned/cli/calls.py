@@ -179,14 +179,16 @@ def _forget_with_progress(client: Caller, request: Request[R]) -> R:
     from mnemosyned.memory.values import Tier  # noqa: PLC0415
     from mnemosyned.verbs.upkeep import Status  # noqa: PLC0415
 
-    counts: list[int] = []
+    first: int | None = None
     with progress_line("forgetting", "memory", 0) as advance:
 
         def show_count() -> None:
+            nonlocal first
             with suppress(MnemosynedError):  # as below
                 tiers = client.call(Status()).tiers
-                counts.append(tiers[Tier.WORKING].count + tiers[Tier.ARCHIVE].count)
-                advance(0, counts[0] - counts[-1])
+                count = tiers[Tier.WORKING].count + tiers[Tier.ARCHIVE].count
+                first = count if first is None else first
+                advance(0, first - count)
 
         return _run_watched(lambda: client.call(request), show_count, every_s=1.0)
 

@@ -299,7 +299,7 @@ def _read_environment(environ: Mapping[str, str], values: _Values) -> None:
         values.set(key, value_from_text(key, text, where=where), where)
 
 
-def value_from_text(key: str, text: str, *, where: str = "") -> Any:  # noqa: ANN401
+def value_from_text(key: str, text: str, *, where: str = "") -> Any:  # noqa: ANN401 of the key's type
     """Convert text from the environment or a command to a setting's value, and check it.
 
     `key` is the setting's dotted key; errors begin with `where`, its origin. Raises `ConfigInvalid`. An

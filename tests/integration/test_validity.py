@@ -133,6 +133,7 @@ def test_a_fact_that_is_said_again_applies_again(lab: Lab, *, asleep: bool) -> N
     assert lab.found("office") == {"rome"}
     older = [lab.memory(id).superseded_by for id in ("paris", "oslo", "rome")]
     assert older == ["oslo", "rome", None]
+    assert lab.remember(ROME, dedupe=True).id == "rome"
     if asleep:
         assert ROME in lab.episode_of("rome").content
 

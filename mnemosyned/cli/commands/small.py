@@ -145,6 +145,6 @@ def watch(
         raise click.UsageError("--list takes no PATHS; leave one of them out")
     if remove and not paths:
         raise click.UsageError("--remove needs PATHS; mnem watch --list shows them")
-    absolute = [path and os.path.realpath(os.path.expanduser(path)) for path in paths]  # noqa: PTH111
+    absolute = [path and os.path.realpath(os.path.expanduser(path)) for path in paths]  # noqa: PTH111 leaves an unknown ~user
     with connect_to_daemon(context) as client:
         show(client.call(Watch(absolute, remove=remove)))

@@ -434,7 +434,7 @@ class DeletionStore(StorePart):
         for seq, memory in returned.items():
             if memory.superseded_at and session.successor_of(seq) is None:
                 # What superseded it is gone: it holds again.
-                session.update("memory_state", {"superseded_at": None}, memory_seq=seq)
+                state.end_supersession(session, seq)
         for ending in undone:
             restore_ending(session, ending)
         delete_actions(

@@ -182,6 +182,14 @@ def set_state(
     session.insert("memory_state", conflict, memory_seq=seq, **{field: value})
 
 
+def end_supersession(session: CommonSession, seq: int) -> None:
+    """Let the memory at row number `seq` apply again; keep no state in which nothing else is set."""
+    none = {"superseded_at": None, "superseded_by": None}
+    session.update("memory_state", none, memory_seq=seq)
+    is_empty = "AND valid_until IS NULL AND pruned_at IS NULL"
+    session.delete("memory_state", is_empty, memory_seq=seq)
+
+
 def insert_revision(
     session: CommonSession, seq: int, revision: Mapping[str, object]
 ) -> None:
@@ -232,8 +240,7 @@ def supersede(session: CommonSession, *, old: str, new: str) -> None:
         return
     seq, changed = chain[-1], [chain[-1]]
     if seq in _list_successors(session, new_seq, new):
-        none = {"superseded_at": None, "superseded_by": None}
-        session.update("memory_state", none, memory_seq=new_seq)
+        end_supersession(session, new_seq)
         changed.append(new_seq)
     moment = session.memories_at([new_seq])[new_seq].created_at
     set_state(session, seq, "superseded_at", moment)
