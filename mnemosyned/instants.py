@@ -26,6 +26,16 @@ def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
         return _calendar_end(zone or UTC, last=moment.year > MINYEAR)
 
 
+def calendar_time(moment: datetime) -> datetime:
+    """Return what the clock of the process's zone shows at a moment, as if that were a time in UTC."""
+    return in_zone(moment, None).replace(tzinfo=UTC)
+
+
+def from_calendar_time(shown: datetime) -> datetime:
+    """Return the moment in UTC at which the clock of the process's zone shows the date and time of `shown`."""
+    return in_zone(shown.replace(tzinfo=None), UTC)
+
+
 def shift_months(moment: datetime, count: int) -> datetime:
     """Return the same day some months later, or a shorter month's last day, or the calendar's end."""
     year, month = divmod(moment.year * 12 + moment.month - 1 + count, 12)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mnemosyned.conversation.key_facts import clip_at_word
+from mnemosyned.instants import in_zone
 from mnemosyned.memory.injections import InjectedLine
 from mnemosyned.search.query import says_when
 from mnemosyned.text.frames import OWN_TAG, format_origin, neutralize_line
@@ -108,7 +109,9 @@ class InjectedQuote:
         The quote has at most `chars_max` characters, a related one `RELATED_CHARS_MAX`. Secrets are
         masked and markup is made harmless.
         """
-        source = format_origin(self.said.date().isoformat(), self.source, self.speaker)
+        source = format_origin(
+            str(in_zone(self.said, None).date()), self.source, self.speaker
+        )
         words = clip_at_word(mask_secrets(neutralize_line(self.text)), chars_max)
         words = neutralize_line(words)  # a cut can end a tag's name
         line = InjectedLine(id=self.id, text=f"[{source}] {words}", reason=self.reason)
@@ -121,7 +124,7 @@ class InjectedQuote:
     def _label(self, related: InjectedQuote) -> str:
         """Return the word before a related quote: until when it applied, or whether it is earlier or later."""
         if related.ended_at:
-            return f"until {related.ended_at.date()}"
+            return f"until {in_zone(related.ended_at, None).date()}"
         if related.source_id == self.source_id:
             return "also"
         return "later" if related.said > self.said else "earlier"

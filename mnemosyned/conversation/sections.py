@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from mnemosyned.conversation.key_facts import write_bullets
 from mnemosyned.conversation.messages import MessageCounter
+from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import Hit
 from mnemosyned.text.dates.questions import QuestionTimes
 from mnemosyned.text.frames import (
@@ -52,7 +53,7 @@ class Quoted:
 
     def render(self) -> str:
         """Return the text as a quotation with its origin, secrets masked and prompt tags made harmless."""
-        day = self.said.date().isoformat() if self.said else ""
+        day = str(in_zone(self.said, None).date()) if self.said else ""
         whence = format_origin(day, self.speaker, self.source)
         words = mask_secrets(neutralize(self.text)).split("\n")
         first = f"[{whence}] {words[0]}" if whence else words[0]

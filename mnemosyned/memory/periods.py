@@ -1,13 +1,16 @@
-"""Roll-ups: the days, weeks and months that the episodes of a period become."""
+"""Roll-ups: the days, weeks and months that the episodes of a period become.
+
+Days begin at midnight in the zone of the process. A period is named by its first day, at midnight UTC.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from enum import IntEnum
 
-from mnemosyned.instants import in_zone, shift, shift_months
+from mnemosyned.instants import calendar_time, in_zone, shift, shift_months
 from mnemosyned.text.details import Detail
 
 
@@ -32,7 +35,7 @@ class Child:
 
     id: str
     covers_from: datetime
-    """The time of its first original, for an episode; else the beginning of its period. Aware."""
+    """For an episode, the calendar time of its first original; else the beginning of its period. Aware."""
     item_count: int = 1
     """Originals below it, at any depth."""
     parent: str | None = None
@@ -55,7 +58,7 @@ class Period:
 
     @property
     def ends(self) -> datetime:
-        """The first instant after the end of the period."""
+        """The beginning of the next period."""
         if self.level is Level.MONTH:
             return shift_months(self.begins, 1)
         days = 7 if self.level is Level.WEEK else 1
@@ -82,18 +85,19 @@ def group_into_periods(
     *,
     to_level: int,
     minimum: int = ROLLUP_MIN,
-    reopened: frozenset[str] = frozenset(),
+    reopened: Mapping[str, datetime] = {},
 ) -> list[Period]:
     """Return the days, weeks or months (`to_level`) with at least `minimum` summaries, oldest first.
 
-    A summary belongs to the UTC day, ISO week or month in which its coverage begins. Summaries that already
-    have a parent are left out, unless the parent's id is in `reopened`.
+    A summary belongs to the day, ISO week or month in which its coverage begins. Summaries that already
+    have a parent stay in the period that begins at the time in `reopened` by the parent's id, or are left out.
     """
     level = Level(to_level)
     together: dict[datetime, list[Child]] = {}
     for child in sorted(children, key=lambda child: child.covers_from):
-        if child.parent is None or child.parent in reopened:
-            together.setdefault(begin_of(level, child.covers_from), []).append(child)
+        own = begin_of(level, child.covers_from)
+        if begins := reopened.get(child.parent) if child.parent else own:
+            together.setdefault(begins, []).append(child)
     return [
         Period(level, begins, tuple(members))
         for begins, members in together.items()
@@ -110,7 +114,7 @@ def distinct_details(details: Iterable[Detail]) -> tuple[Detail, ...]:
 
 
 def begin_of(level: Level, moment: datetime) -> datetime:
-    """Return the first instant of the UTC day, ISO week or month that contains `moment`."""
+    """Return the beginning of the day, ISO week or month that contains a calendar time, as that is."""
     day = in_zone(moment, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if level is Level.WEEK:
         # Not a difference of days: the first week of year 1 would begin before time does.
@@ -120,27 +124,30 @@ def begin_of(level: Level, moment: datetime) -> datetime:
 
 
 def open_from(level: Level, closed_by: datetime) -> datetime:
-    """Return the beginning of the first period of a level that is not over at `closed_by`.
+    """Return the beginning of the first period of a level that is not over at the instant `closed_by`.
 
     A month is over with the last week that begins in it, so that its shorter periods are over, too.
     """
+    closed_by = calendar_time(closed_by)
     if level is Level.MONTH:
         closed_by = begin_of(Level.WEEK, closed_by)
     return begin_of(level, closed_by)
 
 
-def period_of(since: datetime, until: datetime) -> tuple[Level, datetime] | None:
-    """Return the level and first instant of the day, week or month from `since` until `until`.
+def period_of(
+    since: datetime, until: datetime, zone: tzinfo | None
+) -> tuple[Level, datetime] | None:
+    """Return the level and the beginning of the day, week or month from `since` until `until` in a zone.
 
-    Both may be midnights of any time zone. Return None for any other span of time.
+    Return None for any other span of time.
     """
     days = round((until - since) / timedelta(days=1))
-    middle_of_first_day = shift(since, timedelta(hours=12))
     level = PERIOD_DAYS.get(days)
     if level is None:
         return None
-    begins = begin_of(level, middle_of_first_day)
-    is_whole = abs(begins - since) < timedelta(days=1)
+    shown = in_zone(since, zone).replace(tzinfo=UTC)
+    begins = begin_of(level, shown)
+    is_whole = shown - begins < timedelta(days=1)
     return (level, begins) if is_whole else None
 
 

@@ -83,7 +83,7 @@ class Episode:
     parent: str | None = None
     """The day, week or month it was rolled up into."""
     period_from: datetime | None = None
-    """The first instant of the day, week or month that it is the summary of."""
+    """Midnight UTC of the first day of the day, week or month, in the daemon's zone, that it summarizes."""
     tier: Tier = Tier.EPISODIC
     details: tuple[Detail, ...] = ()
     """The exact values of its originals, oldest original first; of a day, week or month, those of

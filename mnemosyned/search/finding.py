@@ -380,7 +380,8 @@ def only_period_asked(query: Query) -> tuple[Level, datetime] | None:
     is_over = len(query.spans) == 1 and query.spans[0].until <= asked_time(query)
     if not is_over or query.is_set or query.tier not in (None, Tier.EPISODIC):
         return None
-    return period_of(query.spans[0].since, query.spans[0].until)
+    span = query.spans[0]
+    return period_of(span.since, span.until, asked_time(query).tzinfo)
 
 
 def _find_mentions(index: SearchIndex, query: Query) -> frozenset[int]:

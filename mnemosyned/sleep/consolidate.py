@@ -14,6 +14,7 @@ from mnemosyned.errors import (
 )
 from mnemosyned.fairness import ACTIVE_S
 from mnemosyned.ids import new_id
+from mnemosyned.instants import calendar_time
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.consolidation import (
     UNSPOKEN,
@@ -48,7 +49,7 @@ def unfinished_report(batch: Batch, status: GroupStatus) -> GroupReport:
         covers_from=batch.covers_from,
         covers_until=batch.covers_until,
         chars_before=batch.chars,
-        period=key_of(Level.DAY, begin_of(Level.DAY, batch.covers_from)),
+        period=key_of(Level.DAY, begin_of(Level.DAY, calendar_time(batch.covers_from))),
     )
 
 

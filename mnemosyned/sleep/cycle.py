@@ -11,6 +11,7 @@ from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import StorageFailed
 from mnemosyned.fairness import ForegroundGate
 from mnemosyned.ids import new_id
+from mnemosyned.instants import calendar_time
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory import consolidation
 from mnemosyned.memory.clock import Clock
@@ -101,7 +102,7 @@ def _estimate_episode(members: Sequence[consolidation.Pending], chars: int) -> C
     """Return a planned episode of these memories, with a text of about `chars` characters."""
     return Child(
         id=members[0].id,
-        covers_from=members[0].created_at,
+        covers_from=calendar_time(members[0].created_at),
         item_count=len(members),
         chars=chars,
     )

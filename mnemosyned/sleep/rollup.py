@@ -12,6 +12,7 @@ from datetime import datetime
 
 from mnemosyned.errors import BatchChanged, SummarizerFailed
 from mnemosyned.ids import new_id
+from mnemosyned.instants import calendar_time, from_calendar_time
 from mnemosyned.logs import logger
 from mnemosyned.memory import consolidation, periods
 from mnemosyned.memory.endings import remove_ended_sentences
@@ -167,7 +168,7 @@ class RollupRun:
 
 def rollup_periods(found: PendingRollups, level: periods.Level) -> list[periods.Period]:
     """Return the periods of a level that contain at least one new or changed summary."""
-    reopened = frozenset(found.existing.values())
+    reopened = {id: begins for begins, id in found.existing.items()}
     return periods.group_into_periods(
         found.children, to_level=level, minimum=1, reopened=reopened
     )
@@ -182,8 +183,8 @@ def period_report(
         source=None,
         status=status,
         items=len(period.members),
-        covers_from=period.begins,
-        covers_until=period.ends,
+        covers_from=from_calendar_time(period.begins),
+        covers_until=from_calendar_time(period.ends),
         chars_before=period.chars,
         level=period.level,
         period=period.key,
@@ -226,7 +227,7 @@ def read_sources(
         RollupSource(
             text="" if member.id in silent else member.content,
             index_terms=terms.get(member.id, ""),
-            begins=member.period_from or member.covers_from,
+            begins=member.period_from or calendar_time(member.covers_from),
             project=names.get(projects.get(member.session, ""), "")[-NAME_CHARS_MAX:],
         )
         for member in members

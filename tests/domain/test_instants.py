@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -14,7 +15,9 @@ from support.fakes import memory
 
 import mnemosyned
 from mnemosyned.cli.output.terminal import local_time
+from mnemosyned.conversation.injected import InjectedQuote
 from mnemosyned.conversation.memory_items import MemoryItem, consolidate_memories
+from mnemosyned.conversation.sections import Quoted
 from mnemosyned.instants import day_at, in_zone, shift, shift_months
 from mnemosyned.memory.periods import Level, Period, begin_of, key_of, open_from
 from mnemosyned.models.summarizer import render_memory
@@ -197,6 +200,24 @@ def test_each_instant_has_a_period_with_a_name(moment: datetime, level: Level) -
     assert begins <= moment < ends or (moment, ends) == (LAST, LAST)
     assert key_of(level, begins)
     assert open_from(level, moment) <= moment
+
+
+@pytest.mark.parametrize(
+    ("local", "days"),
+    [("America/New_York", (9, 10)), ("Pacific/Kiritimati", (10, 11))],
+    indirect=["local"],
+)
+@pytest.mark.usefixtures("local")
+def test_the_day_of_a_line_is_that_of_the_local_clock(days: tuple[int, int]) -> None:
+    evening = datetime(2026, 3, 10, 2, tzinfo=UTC)
+    quote = InjectedQuote(id="a", text="tea", said=evening)
+    ended = replace(quote, ended_at=evening + timedelta(days=1))
+
+    assert quote.assemble(99) == f"- [2026-03-{days[0]:02}] tea"
+    line = replace(quote, related=(ended,)).assemble(99)
+    assert f"(until 2026-03-{days[1]}:" in line
+    assert f"[2026-03-{days[0]:02}]" in Quoted(text="tea", said=evening).render()
+    assert open_from(Level.DAY, evening).day == days[0]
 
 
 @pytest.mark.usefixtures("local")

@@ -6,6 +6,8 @@ from hypothesis import given, strategies as st
 
 from mnemosyned.memory.periods import Child, group_into_periods
 
+MONDAY = datetime(2026, 3, 9, tzinfo=UTC)
+
 
 def child(date: str, **changes: object) -> Child:
     moment = datetime.fromisoformat(date).replace(tzinfo=UTC)
@@ -47,9 +49,19 @@ def test_a_rolled_up_summary_is_left_out_unless_its_parent_is_reopened() -> None
 
     assert group_into_periods(folded, to_level=2) == []
     (again,) = group_into_periods(
-        [*folded, child("2026-03-12")], to_level=2, reopened=frozenset({"w"})
+        [*folded, child("2026-03-12")], to_level=2, reopened={"w": MONDAY}
     )
     assert len(again.members) == 4
+
+
+def test_a_reopened_summary_keeps_its_members_in_whatever_zone_it_was_written() -> None:
+    evening = child("2026-03-08", parent="d")
+
+    (found,) = group_into_periods(
+        [evening, child("2026-03-09")], to_level=1, minimum=1, reopened={"d": MONDAY}
+    )
+
+    assert len(found.members) == 2
 
 
 moments = st.datetimes(timezones=st.just(UTC))

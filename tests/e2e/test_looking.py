@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from e2e.conftest import Start
@@ -134,9 +135,52 @@ def test_no_evening_west_of_greenwich_falls_between_a_summary_and_local_days(
     )
     filled.post("forget", id="late")
 
-    assert "   summary of 5 memories of this day in UTC, number 1" in day
+    assert "   summary of 5 memories, number 1" in day
     assert "Dinner." in day
     assert "Dinner." in week
+
+
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Tokyo"])
+def test_days_end_at_midnight_in_the_zone_of_the_daemon(
+    start: Start, zone: str
+) -> None:
+    daemon = start(TZ=zone)
+    days = [f"2026-03-{day:02}" for day in (9, 10, 11)]
+    daemon.post(
+        "remember_many",
+        memories=[
+            {
+                "content": f"{what} of {day}: step {step}",
+                "session": what,
+                "created_at": datetime.fromisoformat(f"{day}T{hour}:1{step}")
+                .replace(tzinfo=ZoneInfo(zone))
+                .isoformat(),
+            }
+            for day in days
+            for hour, what in (("06", "Tea"), ("22", "Dinner"))
+            for step in range(5)
+        ],
+    )
+    daemon.post("sleep", force=True)
+    options = ("--socket", str(daemon.socket), "--format", "table")
+
+    for level in ("day", "week"):
+        found = daemon.post("list", level=level, order="oldest").body["episodes"]
+        begins = [f"{day}T00:00:00Z" for day in days[: 1 if level == "week" else 3]]
+        assert [summary["period_from"] for summary in found] == begins
+        counts = {summary["item_count"] for summary in found}
+        assert counts == {30 if level == "week" else 10}
+    week, text = (
+        mnem(*options, *words, home=daemon.home, TZ=zone).stdout.decode()
+        for words in (("week", "2026-03-10"), ("day", "2026-03-10"))
+    )
+    assert "summary of 10 memories, number 1" in text
+    assert {"Tea of 2026-03-10", "Dinner of 2026-03-10"} <= set(
+        re.findall(r"\w+ of 2026-\d\d-\d\d", text)
+    )
+    assert week.count("  10 memories") == 3
+    top = daemon.post("recall", query="what happened on 10 March 2026?").body["hits"][0]
+    assert (top["tier"], "2026-03-10" in top["content"]) == ("episodic", True)
 
 
 @pytest.mark.parametrize(

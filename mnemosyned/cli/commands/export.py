@@ -22,7 +22,7 @@ from mnemosyned.cli.output import terminal
 from mnemosyned.cli.output.listing import local_day
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
-from mnemosyned.instants import in_zone
+from mnemosyned.instants import calendar_time, in_zone
 from mnemosyned.memory.exchange import ExportedEpisode, ExportedMemory
 from mnemosyned.paths import require_usable_path
 from mnemosyned.text.details import Detail, DetailKind
@@ -233,7 +233,8 @@ class DaysOfExport:
                 self.count += 1
                 yield str(local_day(record.created_at)), line
             elif isinstance(record, ExportedEpisode) and record.level == DAY_LEVEL:
-                day = str(local_day(record.period_from or record.covers_from))
+                begins = record.period_from or calendar_time(record.covers_from)
+                day = str(begins.date())
                 text = record.content
                 self._summaries[day] = text if self._reveal else mask_secrets(text)
 

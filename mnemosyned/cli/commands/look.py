@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,7 +21,7 @@ from mnemosyned.cli.verb_command import add_change, make_verb_command
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.importers.projects import project_of
-from mnemosyned.instants import day_at, in_zone
+from mnemosyned.instants import day_at, in_zone, shift
 from mnemosyned.memory.listing import ListOrder
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.verbs import conversation
@@ -264,12 +264,12 @@ class PeriodReader:
     def read_summaries(
         self, unit: Unit, first: date, last: date
     ) -> dict[date, Episode]:
-        """Return by first day (UTC) the summaries of periods from `first` to `last`; none if filtered."""
+        """Return by first day the summaries of periods from `first` to `last`; none if filtered."""
         if self._narrowed:
             return {}
         request = ListMemories(
             level=unit,
-            since=datetime.combine(first, time(), UTC),
+            since=shift(datetime.combine(first, time(), UTC), -ONE_DAY),
             until=datetime.combine(last + 7 * ONE_DAY, time(), UTC),
             order=ListOrder.OLDEST,
             limit=100,
@@ -284,17 +284,20 @@ class PeriodReader:
         return {day: begun[day] for day in begun if first <= day <= last}
 
     def _read_memories(
-        self, day: date, limit: int, summarized: Container[date | None] = ()
+        self, day: date, limit: int, summarized: Mapping[date, Episode] = {}
     ) -> PeriodPart:
         """Return a day with its first `limit` memories, the oldest first.
 
-        The border to a neighboring day in `summarized` is midnight in UTC, to another local midnight.
+        What the summaries of the neighboring days in `summarized`, perhaps of another zone, leave out is added.
         """
-        zones = (UTC if day_at(day, step) in summarized else None for step in (-1, 1))
         since, until = (
-            in_zone(datetime.combine(midnight, time(), zone), zone)
-            for midnight, zone in zip((day, day + ONE_DAY), zones, strict=True)
+            in_zone(datetime.combine(midnight, time()), None)
+            for midnight in (day, day + ONE_DAY)
         )
+        if before := summarized.get(day_at(day, -1) or day):
+            since = min(since, shift(before.covers_until, timedelta(microseconds=1)))
+        if after := summarized.get(day_at(day, 1) or day):
+            until = max(until, after.covers_from)
         order = ListOrder.OLDEST
         request = msgspec.structs.replace(
             self._fixed, since=since, until=until, order=order, limit=limit
@@ -311,8 +314,6 @@ def _period_text(period: PeriodView, first: int) -> str:
     title = click.style(listing.period_name(period.unit, period.first), bold=True)
     if summary := period.summary:
         memories = terminal.count_of(summary.item_count, "memory")
-        if in_zone(datetime.combine(period.first, time()), None).utcoffset():
-            memories += f" of this {period.unit} in UTC"
         counts = click.style(f"   summary of {memories}, number {number}:", dim=True)
         title += f"\n{counts}\n{terminal.wrap_lines(summary.content)}"
         number += 1
@@ -406,7 +407,7 @@ def _period_command(name: str, unit: Unit, further: str = "") -> click.Command:
 
 _WHEN = (
     "\n\nWHEN is a time in words: yesterday, 18 Nov, last monday, 2026-11-18; without it, "
-    "the present one.\n\nSummaries follow the calendar in UTC, memories your local day. With a filter, only "
+    "the present one.\n\nSummaries follow the daemon's time zone, memories your local day. With a filter, only "
     "memories are shown."
 )
 _OR_MEMORIES = " A day without a summary is shown by its memories."

@@ -6,10 +6,12 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from mnemosyned.errors import BatchChanged
+from mnemosyned.instants import calendar_time, from_calendar_time
 from mnemosyned.memory import consolidation
 from mnemosyned.memory.forgetting import StaleSummary
 from mnemosyned.memory.periods import Child, Level, begin_of
@@ -320,16 +322,17 @@ class RollupStore(StorePart):
     ) -> PendingRollups:
         """Return summaries to be rolled up into `to_level`, and the existing roll-ups to replace.
 
-        Up to `limit` summaries without a roll-up that began before `before` come first. Roll-ups
+        Up to `limit` summaries without a roll-up from before the calendar time `before` come first. Roll-ups
         are replaced if they are stale, or if their period has such a summary or begins at a time in
         `opened`; their members are returned, too.
         """
         fresh = _read_children(
             session,
+            to_level,
             f"AND level = %(level)s AND parent_id IS NULL AND {_BEGINS} < %(before)s "
             f"ORDER BY {_BEGINS}, seq LIMIT %(limit)s",
             level=to_level - 1,
-            before=before,
+            before=from_calendar_time(before) if to_level is Level.DAY else before,
             limit=limit,
         )
         stale = session.execute(
@@ -347,6 +350,7 @@ class RollupStore(StorePart):
         if existing:
             fresh += _read_children(
                 session,
+                to_level,
                 "AND parent_id = ANY(%(ids)s::text[]) ORDER BY seq",
                 ids=list(existing.values()),
             )
@@ -475,9 +479,15 @@ class RollupStore(StorePart):
 
 
 def _read_children(
-    session: CommonSession, condition: str, **values: object
+    session: CommonSession, to_level: Level, condition: str, **values: object
 ) -> list[Child]:
     """Return the summaries that meet an SQL condition with bind `values`, as members of a roll-up."""
     rows = session.execute(f"{_CHILD} {condition}", **values)
     columns = "id, covers_from, item_count, parent_id, chars"
-    return [Child(**record_fields(columns, row)) for row in rows]
+    children = [Child(**record_fields(columns, row)) for row in rows]
+    if to_level is not Level.DAY:
+        return children
+    return [
+        replace(child, covers_from=calendar_time(child.covers_from))
+        for child in children
+    ]

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 
 from mnemosyned.errors import InvalidRequest, StorageFailed
+from mnemosyned.instants import from_calendar_time
 from mnemosyned.logs import logger
 from mnemosyned.memory import engine_ports
 from mnemosyned.memory.periods import Level
@@ -146,6 +147,7 @@ class PostgresOwners(administration.AdministeredOwners):
         for good. With `archived`, it is also an archive whose text may be pruned.
         """
         ends = [closed[level] for level in Level if level]
+        ends[0] = from_calendar_time(ends[0])  # of episodes
         rows = self._ask("owners_with_work", archived, before, *ends, after, limit)
         return [number for (number,) in rows]
 
