@@ -132,6 +132,8 @@ SAID = frozenset({"message", "messages", "system"})
 _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
 """Decoders of request and result types; see `decoder_of`."""
 _BUILDING = threading.Lock()
+_NUMBER = re.compile(r"\+?(?:(\d+)\.?|(\d*\.\d+))", re.ASCII)
+"""A number as people type it, such as .5, 1. or +1: its digits, or with a fraction all of it."""
 _PLAIN = frozenset({str, int, float, bool, datetime, dict, list, type(None)})
 """Types of most values, none of them binary."""
 
@@ -358,7 +360,14 @@ def parse_text(verb: type[V], fields: Mapping[str, str | list[str]]) -> V:
         given = dict(fields)
         if _drop_nulls(verb, given, error):
             return parse_text(verb, given)
-        raise _field_error(error, verb) from error
+        problem = _field_error(error, verb)
+        if problem.field and (
+            number := _NUMBER.fullmatch(str(given.get(problem.field)))
+        ):
+            plain = number[1] or repr(float(number[2]))
+            if "got `str`" in str(error) and plain != given[problem.field]:
+                return parse_text(verb, {**given, problem.field: plain})
+        raise problem from error
     return request
 
 

@@ -78,7 +78,18 @@ def test_every_optional_field_may_be_null(verb: type[Request[Any]]) -> None:
             parse(verb, msgspec.json.encode(nulls))
 
 
+@each_case(
+    ("typed", "read"),
+    [(".5", 0.5), ("1.", 1.0), ("+1", 1.0), ("+.25", 0.25), ("0.50", 0.5)],
+)
+def test_numbers_are_read_as_people_type_them(typed: str, read: float) -> None:
+    fields = {"content": "x", "importance": typed}
+    assert parse_text(VERBS["remember"], fields).importance == read  # type: ignore[attr-defined]
+
+
 def test_words_from_a_shell_are_told_the_same() -> None:
+    with pytest.raises(InvalidRequest, match="limit must be a whole number, not text"):
+        parse_text(VERBS["recall"], {"query": "x", "limit": "0.5"})
     with pytest.raises(InvalidRequest, match="limit must be a whole number, not text"):
         parse_text(VERBS["recall"], {"query": "x", "limit": "ten"})
 
