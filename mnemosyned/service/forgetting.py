@@ -518,8 +518,8 @@ class RetentionService:
             for id in () if request.now else names(request.id):
                 if final_at := self.store.deletion.recoverable_until(id):
                     raise errors.NotFound(
-                        f"{id} is forgotten already; until {final_at:%Y-%m-%d %H:%M} UTC `restore` "
-                        "puts it back, and `forget` with `now` deletes it for good",
+                        f"{id} is forgotten already; until {final_at:%Y-%m-%d %H:%M} UTC "
+                        "`mnem restore` puts it back, and `mnem forget --now` deletes it for good",
                         field="id",
                     ) from error
             self.purger.finish_earlier(error)

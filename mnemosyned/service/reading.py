@@ -375,8 +375,7 @@ def select_memories(
         selected = _select_by_filters(store, request, prefix)
     else:
         raise InvalidRequest(
-            "say which memories: give an id or a filter "
-            f"({', '.join(f'`{name}`' for name in filters)})",
+            "say which memories: give an id or a filter, such as `query` or `since`",
             field="id",
         )
     if request.mark and request.mark != selected.mark:

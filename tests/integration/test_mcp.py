@@ -11,6 +11,7 @@ from support.fakes import NOON, agent_session, memory, remember_batch
 from support.mcp import FakeSessions, Json, McpPeer, origin_header, peer
 from support.services import Lab
 
+from mnemosyned.agents.mcp.forms import json_bytes, text_beginning
 from mnemosyned.agents.mcp.identity import AgentSessions, ClientIdentity
 from mnemosyned.agents.mcp.protocol import (
     CAPABILITIES_KEY,
@@ -582,6 +583,8 @@ def test_pages_of_recall_continue_each_other(
         page = client.call("recall", query="broken lamp", limit=5, offset=offset)
         pages += page["hits"]
         offset = page["next_offset"]
+    beyond = client.call("recall", query="broken lamp", offset=75)
+    assert (beyond["hits"], beyond["note"]) == ([], "there are no further hits")
     ids = [hit["id"] for hit in pages]
     assert ids[:12] == [hit["id"] for hit in whole["hits"]]
     assert len(set(ids)) == len(ids)
@@ -623,7 +626,7 @@ def test_a_past_fact_may_have_ended_before_now(client: McpPeer) -> None:
         ("remember", {"content": "x", "valid_until": "2026-01-01"}, "over before"),
         ("get", {"id": "none"}, "none"),
         ("expand", {"id": "none"}, "none"),
-        ("forget", {}, "say which memories"),
+        ("forget", {}, "give an id or a filter, such as `query` or `since`"),
         ("forget", {"id": "none"}, "none"),
         ("learn", {"rule": ""}, "rule is empty"),
     ],
@@ -656,6 +659,11 @@ def test_a_long_memory_is_read_in_parts_that_add_up(lab: Lab, client: McpPeer) -
         offset = part["next_offset"]
     assert len(parts) > 1
     assert "".join(parts) == text
+
+
+def test_a_beginning_fits_even_if_its_cut_makes_a_tag() -> None:
+    for most in range(6, 60):
+        assert json_bytes(text_beginning("x <systemd> y" * 9, most)) <= most
 
 
 def test_a_summary_is_expanded_to_its_originals_page_by_page(

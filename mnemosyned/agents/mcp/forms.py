@@ -139,7 +139,10 @@ def text_beginning(text: str, bytes_max: int) -> str:
         return text
     head = text[:bytes_max]
     sizes = list(accumulate(json_bytes(character) - 2 for character in head))
-    return neutralize_tags(head[: max(1, bisect_right(sizes, bytes_max - 2))])
+    end = max(1, bisect_right(sizes, bytes_max - 2))
+    while end > 1 and json_bytes(neutralize_tags(head[:end])) > bytes_max:
+        end -= 1  # a cut may make a tag, whose sign is longer
+    return neutralize_tags(head[:end])
 
 
 def fitting_parts(parts: Sequence[T], bytes_max: int) -> list[T]:

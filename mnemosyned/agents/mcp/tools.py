@@ -119,7 +119,7 @@ def recall(context: ToolContext, tool: forms.RecallTool) -> Json:
     end = tool.offset + len(shown)
     note = answer.note
     if not (note or shown):
-        note = "nothing relevant is known"
+        note = "there are no further hits" if hits else "nothing relevant is known"
         if nearest:
             note += "; `nearest` is what comes closest, and may be about something else"
         if tool.only_this_project and not context.identity.project:
