@@ -84,6 +84,8 @@ class BriefingService:
 
         The returned edit is without its text unless the request sets one.
         """
+        if (request.pin, request.drop, request.text) == (None, None, None):
+            raise InvalidRequest("say what to change: give pin, drop or text")
         before = self.store.injections.edits([request.id]).by_id.get(request.id)
         if before is None and not self.store.memories.existing([request.id]):
             chosen = LearningFilter(ids=[request.id])

@@ -638,6 +638,8 @@ def test_a_pinned_line_comes_first(shop: Shop) -> None:
         shop.edit_briefing(minor.id, drop=True)
     with pytest.raises(NotFound):
         shop.edit_briefing("nothing", pin=True)
+    with pytest.raises(InvalidRequest, match="say what to change"):
+        shop.edit_briefing(minor.id)
 
 
 def test_a_prompt_that_is_stored_first_is_not_told_back(shop: Shop) -> None:
