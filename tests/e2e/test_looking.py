@@ -120,6 +120,7 @@ def test_a_day_is_its_summary_and_its_memories(filled: Daemon) -> None:
     assert ids[1:] == [f"Step-01-{number}" for number in range(5)]
     narrow = ("day", "10 March", "2026", "-s", "kitchen")
     assert ids[1:] == shown(filled, *narrow, form="ids").split()
+    assert b'when: "" is not a valid time' in filled.mnem("day", "").stderr
 
 
 def test_no_evening_west_of_greenwich_falls_between_a_summary_and_local_days(

@@ -226,12 +226,12 @@ class PeriodReader:
         self._narrowed = bool(fixed.session or fixed.source or fixed.role or fixed.tag)
 
     def read_period(self, typed: str, unit: Unit) -> PeriodView:
-        """Return the period around a typed time, or around today if empty. Raises `InvalidTime`."""
+        """Return the period around a typed time. Raises `InvalidTime`."""
         # Loaded here: a list reads no dates, and their languages take long to load.
         from mnemosyned.verbs.times import local_now, read_period  # noqa: PLC0415
 
         now = local_now()
-        period = read_period(typed or "today", unit, now)
+        period = read_period(typed, unit, now)
         first = in_zone(period.since, now.tzinfo).date()
         last = in_zone(period.until, now.tzinfo).date() - ONE_DAY
         parts: list[PeriodPart] = []
@@ -393,7 +393,8 @@ def _period_command(name: str, unit: Unit, further: str = "") -> click.Command:
         """Print the period around a typed time, or around today; return the exit code."""
         request = parse_text(ListMemories, read_fields(given))
         with connect_to_daemon(context) as client:
-            period = PeriodReader(client, request).read_period(" ".join(when), unit)
+            typed = " ".join(when or ["today"])
+            period = PeriodReader(client, request).read_period(typed, unit)
         show(period)
         return 0 if period.records else options.EXIT_NOTHING
 
