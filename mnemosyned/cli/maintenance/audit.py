@@ -191,11 +191,15 @@ def list_lines(
         is_named = id is None or id in entry.ids
         return is_theirs and is_named and verb in (None, entry.verb)
 
+    entries: list[AuditEntry] = []
     with open_audit_table(load_config(config_file()).location) as stored:
         for entry in read():  # who was removed or renamed, too
             if entry.owner and entry.name not in names.setdefault(entry.owner, []):
                 names[entry.owner].append(entry.name)
-        entries = list(islice(filter(matches_options, read()), limit))
+            if owner is None and len(entries) < limit and matches_options(entry):
+                entries.append(entry)
+        if owner is not None:  # by any of the names
+            entries = list(islice(filter(matches_options, read()), limit))
     rows = [
         (
             *(local_time(each.at), each.name, each.address or each.via, each.verb),
