@@ -17,12 +17,16 @@ VERBATIM = "verbatim"
 """The summarizer's name in the log where a group was too small to summarize."""
 BY_RULE = "aaak"
 """What the log calls the rules that summarize."""
-UNSPOKEN = (
-    "Kept word for word: what no summary speaks of, as it is superseded or will expire."
-)
+UNSPOKEN = "Memories that are superseded or will expire are not summarized; their words are kept."
 """Text of an episode that summarizes nothing."""
 WORDLESS = "The words of its originals were pruned, and no summary of them is left."
 """Text of an episode whose summary was deleted with a forgotten original after the others were pruned."""
+SILENT_TEXTS = (
+    UNSPOKEN,
+    WORDLESS,
+    "Kept word for word: what no summary speaks of, as it is superseded or will expire.",
+)
+"""Texts of episodes that say nothing; the last was once that of `UNSPOKEN`."""
 PREVIEW_CHARS = 200
 
 

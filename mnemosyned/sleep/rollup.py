@@ -218,7 +218,7 @@ def read_sources(
         silent = {
             member.id
             for member in members
-            if member.content in (consolidation.UNSPOKEN, consolidation.WORDLESS)
+            if member.content in consolidation.SILENT_TEXTS
             or (has_endings and _is_all_ended(store, member))
         }
     if len(silent) == len(members):
