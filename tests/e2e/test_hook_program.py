@@ -335,6 +335,13 @@ def test_blocking_a_daemon_that_hangs_is_left_after_the_wait_that_is_set(
     assert len(machine.waiting) == 1
 
 
+def test_blocking_a_start_waits_longer_for_its_briefing(machine: Machine) -> None:
+    with bad_daemon(machine.socket, hang):
+        ran = machine.hook({"hook_event_name": "sessionStart", "session_id": "s"})
+
+    assert ran.seconds > 1.5
+
+
 def test_blocking_a_daemon_that_accepts_nobody_is_left(machine: Machine) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(machine.socket))

@@ -36,6 +36,8 @@ PAUSE_MS = 10
 """Pause after the end of an object that counts as the end of input: some tools never close it."""
 LIMIT_S = 0.24
 """Longest wait for the daemon's answer, unless `WAIT_VARIABLE` says otherwise."""
+START_LIMIT_S = 1.5
+"""The same at a session's start, for which tools wait 10 s: a busy machine needs longer for a briefing."""
 LIMIT_MAX_S = 5.0
 """Longest wait that a setting may ask for: tools kill a hook that takes longer."""
 WAIT_VARIABLE = "MNEMOSYNE_HOOK_WAIT_S"
@@ -106,7 +108,8 @@ def _handle_event(started: float) -> None:
             return
         further = about_memory
     path, place = socket_path.socket_path(), spool.folder()
-    limit_s = read_limit(LIMIT_S)
+    is_start = b'"sessionstart"' in payload.lower()
+    limit_s = read_limit(START_LIMIT_S if is_start else LIMIT_S)
     envelope = build_envelope(payload, further=further, limit_s=limit_s)
     status, answer = post_in_time(lambda: post(path, envelope), limit_s)
     if status == spool.OK:
