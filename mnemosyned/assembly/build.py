@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from tzlocal import get_localzone
-
 from mnemosyned.assembly.stores import (
     make_model_turns,
     make_summarizer,
@@ -202,7 +200,6 @@ def assemble_service(
     sleeper = Sleeper(
         store=store,
         cycle=cycle,
-        zone=get_localzone(),
         after_cycle=retention.after_cycle,
         chores=chores,
         in_background=in_background and host is None,

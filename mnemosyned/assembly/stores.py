@@ -8,8 +8,6 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from tzlocal import get_localzone
-
 from mnemosyned.config.loading import API_KEY_VARIABLE
 from mnemosyned.config.settings import NO_MODEL, Config, DatabaseLocation, LlmConfig
 from mnemosyned.errors import ConfigInvalid
@@ -20,6 +18,7 @@ from mnemosyned.memory.engine_ports import LOCAL_NAME, Summarizer, TextModel
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.models.parallel import ParallelSummarizer
 from mnemosyned.paths import shipped
+from mnemosyned.verbs.times import local_zone
 from mnemosyned.version import install_command
 
 if TYPE_CHECKING:
@@ -220,9 +219,9 @@ def make_summarizer(
     model. Raises `ConfigInvalid`.
     """
     # Its owner's "yesterday" is a day of the owner's calendar.
-    ratio, zone = config.sleep.summary_ratio, get_localzone()
+    ratio, zone = config.sleep.summary_ratio, local_zone()
     gate = gate or ForegroundGate()
-    rules = ParallelSummarizer(ratio=ratio, zone=zone, is_serving=lambda: gate.active)
+    rules = ParallelSummarizer(ratio=ratio, is_serving=lambda: gate.active)
     model = model or _language_model(config.llm)
     if model is None:
         return rules

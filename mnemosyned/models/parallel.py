@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import TypeAlias, TypeVar
-from zoneinfo import ZoneInfo
 
 from mnemosyned.errors import SummarizerFailed
 from mnemosyned.logs import logger
@@ -18,6 +17,7 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.models.parallel_worker import DIGEST_ANSWERS, DigestTask
 from mnemosyned.models.workers import WorkerProcess
 from mnemosyned.summary.extract import ExtractiveSummarizer
+from mnemosyned.verbs.times import local_zone
 
 PARALLEL_GROUPS_MIN = 60
 """Number of groups from which workers start; starting one takes a tenth of a second."""
@@ -52,11 +52,10 @@ class ParallelSummarizer(ExtractiveSummarizer):
         self,
         *,
         ratio: float,
-        zone: ZoneInfo,
         is_serving: Callable[[], bool] = lambda: False,
     ) -> None:
-        super().__init__(ratio=ratio, zone=zone)
-        self._arguments = str(ratio), zone.key
+        super().__init__(ratio=ratio, zone=local_zone())
+        self._ratio_text = str(ratio)
         self._is_serving = is_serving
         """True while requests are in flight; else this process takes its share of the work."""
         self._workers: list[_DigestWorker] = []
@@ -90,7 +89,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         for gone in [worker for worker in self._workers if worker.gone]:
             self._end_worker(gone)
         if not self._workers:
-            self._workers.append(_DigestWorker(*self._arguments))
+            self._workers.append(_DigestWorker(self._ratio_text))
         in_flight: _InFlight[K] = {}
         for key, memories in groups:
             number = next(self._numbers)
@@ -137,7 +136,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         if self._is_serving():
             return min(workers, key=lambda worker: worker.gone)
         while len(workers) < WORKERS_MAX:
-            workers.append(_DigestWorker(*self._arguments))
+            workers.append(_DigestWorker(self._ratio_text))
         return min(workers, key=lambda worker: (worker.gone, len(worker.in_flight)))
 
     def _collect_from_worker(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -13,6 +12,7 @@ from mnemosyned.memory.engine_ports import Digest
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.models.workers import read_frame, write_frame
 from mnemosyned.summary.extract import ExtractiveSummarizer
+from mnemosyned.verbs.times import local_zone
 
 NICE = 10
 """Low priority: requests go before a cycle that no caller waits for."""
@@ -40,15 +40,15 @@ DIGEST_ANSWERS: msgspec.msgpack.Decoder[Digest | str] = msgspec.msgpack.Decoder(
 """Answers: the digest of a group, or the name of an error."""
 
 
-def main(ratio: str, zone: str) -> None:
+def main(ratio: str) -> None:
     """Digest groups until standard input closes, as happens when the parent process ends.
 
-    `ratio` is the share of a group's characters to keep, `zone` the memories' time zone.
+    `ratio` is the share of a group's characters to keep.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to answer
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     os.nice(NICE)
-    summarizer = ExtractiveSummarizer(ratio=float(ratio), zone=ZoneInfo(zone))
+    summarizer = ExtractiveSummarizer(ratio=float(ratio), zone=local_zone())
     while (frame := read_frame(sys.stdin.buffer)) is not None:
         task = DIGEST_TASKS.decode(frame)
         answer: Digest | str

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import msgspec
-from tzlocal import get_localzone
 
 from mnemosyned.errors import BatchChanged, InvalidRequest, MnemosynedError
 from mnemosyned.instants import in_zone, shift, shift_months
@@ -211,7 +210,7 @@ class ListService:
 
     def count_today(self) -> int:
         """Return the number of memories of today, in this machine's time zone."""
-        zone = get_localzone()
+        zone = local_zone()
         midnight = datetime.combine(
             in_zone(self.clock.now(), zone), time_of_day(), zone
         )
@@ -225,7 +224,7 @@ class ListService:
         begins, and for an unknown zone.
         """
         try:
-            zone = ZoneInfo(request.zone) if request.zone else get_localzone()
+            zone = ZoneInfo(request.zone) if request.zone else local_zone()
         except (LookupError, ValueError, OSError) as error:
             raise InvalidRequest(
                 f"zone: {request.zone!r} is no time zone here; give one such as Europe/Berlin",
@@ -323,7 +322,7 @@ class ListService:
         return listing.DayList(days)
 
     def _today(self) -> date:
-        return in_zone(self.clock.now(), get_localzone()).date()
+        return in_zone(self.clock.now(), local_zone()).date()
 
 
 LISTED_MAX = 10_000

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from apscheduler.executors.pool import ThreadPoolExecutor
@@ -294,8 +294,6 @@ class Sleeper:
 
     store: MemoryStore
     cycle: SleepCycle
-    zone: tzinfo
-    """The time zone of quiet hours."""
     after_cycle: Callable[[], object]
     """Called when a cycle is over, in the thread that ran it."""
     chores: Sequence[Callable[[], object]] = ()
@@ -519,7 +517,7 @@ class Sleeper:
             return None
         report = None
         if until := self.cycle.stopper.held_until():
-            clock = f"{in_zone(until, self.zone):%H:%M}"
+            clock = f"{in_zone(until, None):%H:%M}"
             paused = f"it was stopped or paused, and waits until {clock}"
             self._note_refusal(paused, trigger)
         else:
@@ -546,7 +544,7 @@ class Sleeper:
         """Return why a model may not write now, such as "quiet hours"; empty if it may or there is no model."""
         if not self.cycle.lease.has_model:
             return ""
-        local = in_zone(datetime.now(UTC), self.zone).time()
+        local = in_zone(datetime.now(UTC), None).time()
         sleep = self.cycle.settings.config.sleep
         activity = activity or self.activity()
         return triggers.model_refusal(sleep, self.machine(), activity, local)

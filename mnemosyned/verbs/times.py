@@ -31,14 +31,14 @@ ASKED_AT = "asked_at"
 SHOWN_CHARS_MAX = 60
 
 
-def local_zone() -> tzinfo | None:
-    """Return this machine's time zone with daylight saving; None for a zone without a name."""
+def local_zone() -> tzinfo:
+    """Return this machine's time zone; for one without a name or table, what it is at present."""
     from tzlocal import get_localzone  # noqa: PLC0415 only for a time in words
 
     try:
         return get_localzone()
-    except (LookupError, ValueError, OSError):  # a zone that has no name, or no table
-        return None
+    except (LookupError, ValueError, OSError):
+        return cast("tzinfo", datetime.now(UTC).astimezone().tzinfo)
 
 
 def zone_name() -> str | None:

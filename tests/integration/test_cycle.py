@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Sequence
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -344,7 +344,6 @@ def test_nothing_starts_in_the_background_for_a_while(lab: Lab) -> None:
     background = Sleeper(
         store=lab.store,
         cycle=lab.cycle,
-        zone=UTC,
         after_cycle=list,
         machine=lambda: MachineState(on_battery=False, load=0),
     )

@@ -1,6 +1,7 @@
 """Times as callers give them: in JSON, in a URL, as objects of Python, through every border."""
 
 import json
+import time
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -204,8 +205,15 @@ def test_a_question_knows_the_zone_of_its_clock(
 
 
 @pytest.mark.parametrize("zone", ["CET-1CEST", "Nowhere/Here"])
-def test_a_nameless_zone_is_none(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
-    monkeypatch.setenv("TZ", zone)
-    monkeypatch.setattr(tzlocal.unix, "_cache_tz", None)
+def test_a_nameless_zone_is_what_it_is_at_present(
+    monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", zone)
+        time.tzset()
+        patch.setattr(tzlocal.unix, "_cache_tz", None)
+        now = datetime.now(UTC).astimezone(times.local_zone())
+        expected = datetime.now(UTC).astimezone().utcoffset()
+    time.tzset()
 
-    assert times.local_zone() is None
+    assert now.utcoffset() == expected

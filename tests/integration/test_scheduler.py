@@ -529,7 +529,6 @@ def background(lab: Lab) -> Sleeper:
     return Sleeper(
         store=lab.store,
         cycle=lab.cycle,
-        zone=UTC,
         after_cycle=list,
         machine=lambda: MachineState(on_battery=True, load=0),
     )

@@ -4,7 +4,6 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
@@ -21,8 +20,8 @@ from mnemosyned.models.parallel import (
 from mnemosyned.models.parallel_worker import DigestTask
 from mnemosyned.models.workers import WorkerProcess
 from mnemosyned.summary.extract import ExtractiveSummarizer
+from mnemosyned.verbs.times import local_zone
 
-UTC_ZONE = ZoneInfo("UTC")
 RATIO = 1 / 3
 
 
@@ -35,14 +34,14 @@ def groups(count: int = PARALLEL_GROUPS_MIN) -> Groups:
 
 @pytest.fixture
 def shared() -> Iterator[ParallelSummarizer]:
-    summarizer = ParallelSummarizer(ratio=RATIO, zone=UTC_ZONE)
+    summarizer = ParallelSummarizer(ratio=RATIO)
     yield summarizer
     summarizer.close()
 
 
 @pytest.fixture
 def alone() -> ExtractiveSummarizer:
-    return ExtractiveSummarizer(ratio=RATIO, zone=UTC_ZONE)
+    return ExtractiveSummarizer(ratio=RATIO, zone=local_zone())
 
 
 @pytest.fixture
@@ -132,8 +131,8 @@ def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
             return super().digest_here(task)
 
     many = groups(PARALLEL_GROUPS_MIN * 2)
-    in_company = Noting(ratio=RATIO, zone=UTC_ZONE, is_serving=lambda: True)
-    by_itself = Noting(ratio=RATIO, zone=UTC_ZONE)
+    in_company = Noting(ratio=RATIO, is_serving=lambda: True)
+    by_itself = Noting(ratio=RATIO)
 
     summaries(by_itself, many)
     shared_out = len(own)
@@ -149,9 +148,7 @@ def test_in_company_one_process_helps_and_more_once_it_has_gone(
     helpers: Callable[[], set[int]],
 ) -> None:
     company = [True]
-    summarizer = ParallelSummarizer(
-        ratio=RATIO, zone=UTC_ZONE, is_serving=lambda: company[0]
-    )
+    summarizer = ParallelSummarizer(ratio=RATIO, is_serving=lambda: company[0])
 
     summaries(summarizer, groups())
     in_company = helpers()

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC
 from pathlib import Path
 from typing import cast
 
@@ -175,7 +174,7 @@ def test_the_capacity_waits_for_more_while_another_daemon_sleeps(
     change(settings, {"wm_max": 20})
     remember_groups(stores[0])
     cycle = make_cycle(stores[0], settings)
-    sleeper = Sleeper(store=stores[0], cycle=cycle, zone=UTC, after_cycle=list)
+    sleeper = Sleeper(store=stores[0], cycle=cycle, after_cycle=list)
     with stores[1].sleep.claim():
         assert sleeper.exceeds_capacity(36)
         with pytest.raises(SleepInProgress):

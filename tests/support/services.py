@@ -1,7 +1,6 @@
 """A service over a store, put together as `open_memory` does, without background threads."""
 
 from dataclasses import dataclass
-from datetime import UTC
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -117,7 +116,6 @@ def make_service(
     sleeper = Sleeper(
         store=store,
         cycle=cycle,
-        zone=UTC,
         after_cycle=retention.after_cycle,
         in_background=in_background,
     )

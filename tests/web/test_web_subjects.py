@@ -248,7 +248,7 @@ def test_a_line_shows_the_last_thirty_years(visitor: Visitor, memory: Memory) ->
 @pytest.fixture
 def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Tokyo as the zone of this machine, and UTC as that of the daemon."""
-    monkeypatch.setattr("mnemosyned.service.reading.get_localzone", lambda: UTC)
+    monkeypatch.setattr("mnemosyned.service.reading.local_zone", lambda: UTC)
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     tzlocal.reload_localzone()

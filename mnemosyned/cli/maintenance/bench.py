@@ -11,7 +11,6 @@ from pathlib import Path
 
 import click
 from msgspec.structs import replace
-from tzlocal import get_localzone
 
 from mnemosyned.agents.hooks.events import CLIENTS
 from mnemosyned.agents.hooks.service import HookEnvelope, HookService
@@ -139,7 +138,6 @@ class ConversationReplay:
         self._counter = TokenEstimator()
         self._seen: set[str] = set()
         self._directories: set[str] = set()
-        self._zone = get_localzone()
 
     def run(
         self, messages: Sequence[Said], advance: Callable[[int, int], object]
@@ -177,8 +175,8 @@ class ConversationReplay:
 
     def _next_night(self, moment: datetime) -> datetime:
         """Return in UTC the first time after `moment` at which a day ends in the local zone."""
-        local = in_zone(moment, self._zone)
-        night = datetime.combine(local.date(), NIGHT, self._zone)
+        local = in_zone(moment, None).replace(tzinfo=None)
+        night = datetime.combine(local, NIGHT)
         return in_zone(night + timedelta(days=night <= local), UTC)
 
     def _call_hook(
