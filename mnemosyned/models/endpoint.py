@@ -196,11 +196,9 @@ class EndpointModel(TextModel):
 
     @property
     def context_tokens(self) -> int:
-        """Size of the model's context window in tokens, as configured or assumed."""
         return self._context_tokens
 
     def count_tokens(self, text: str) -> int:
-        """Return an upper bound of a text's tokens, estimated without the model."""
         return estimate_tokens(text)
 
     def complete(
@@ -210,7 +208,6 @@ class EndpointModel(TextModel):
         max_tokens: int,
         temperature: float,
     ) -> str:
-        """Return the model's answer. Raises `SummarizerFailed` or its subclass `ModelUnavailable`."""
         body: dict[str, Any] = {
             "messages": [dict(message) for message in messages],
             "max_tokens": max_tokens,

@@ -161,7 +161,6 @@ class FallbackSummarizer(Summarizer):
             yield key, outcome
 
     def status(self) -> SummarizerStatus:
-        """Return whether the model or the fallback is used, why, and the counts of answers."""
         until = self._breaker.retry_at
         if self._stopping:
             state, reason = SummarizerState.FALLBACK, STOPPING
@@ -189,11 +188,9 @@ class FallbackSummarizer(Summarizer):
         )
 
     def rule_based(self) -> Summarizer:
-        """Return a summarizer with the fallback alone, for callers that wait for the summary."""
         return _FallbackOnly(self)
 
     def interrupt(self) -> None:
-        """End the model's running call, and use only the fallback until `resume` is called."""
         self._stopping = True
         ends = time.monotonic() + INTERRUPT_S
         # More than once: it may be just about to ask, or to ask again.
@@ -202,7 +199,6 @@ class FallbackSummarizer(Summarizer):
             self._idle.wait(0.05)
 
     def resume(self) -> None:
-        """Allow the model to be asked again after `interrupt`."""
         self._stopping = False
 
     def release_workers(self) -> None:
@@ -211,7 +207,6 @@ class FallbackSummarizer(Summarizer):
         self._fallback.release_workers()
 
     def close(self) -> None:
-        """Close the model and the fallback summarizer."""
         self.model.close()
         self._fallback.close()
 
@@ -298,7 +293,6 @@ class _FallbackOnly(Summarizer):
         self._chain = chain
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the fallback's summary of memories, or raise its error."""
         ((_, outcome),) = self.summarize_each([(None, memories)], expected=1)
         if isinstance(outcome, Exception):
             raise outcome
@@ -307,5 +301,4 @@ class _FallbackOnly(Summarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield the key of each of about `expected` groups with the fallback's summary or error."""
         yield from self._chain.summarize_by_fallback(groups, expected=expected)

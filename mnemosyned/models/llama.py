@@ -66,16 +66,13 @@ class LlamaModel(TextModel):
 
     @property
     def context_tokens(self) -> int:
-        """Size of the model's context window in tokens; the model is loaded to find it."""
         return self._request_reply(None).number
 
     @property
     def parameters(self) -> int:
-        """Number of the model's weights, 0 if unknown; the model is loaded to find it."""
         return self._request_reply(None).parameters
 
     def count_tokens(self, text: str) -> int:
-        """Return a text's number of tokens in the model's vocabulary. Raises `SummarizerFailed`."""
         return self._request_reply(CountTokens(text)).number
 
     def complete(
@@ -85,7 +82,6 @@ class LlamaModel(TextModel):
         max_tokens: int,
         temperature: float,
     ) -> str:
-        """Return the model's answer. Raises `SummarizerFailed`."""
         asked = [dict(message) for message in messages]
         return self._request_reply(Complete(asked, max_tokens, temperature)).text
 
@@ -254,7 +250,6 @@ class _ModelProcess(WorkerProcess[WorkerReply]):
         return self.take_reply() if self.send(request) else None
 
     def note_end(self) -> None:
-        """Log that the process has ended, and why."""
         log.info("model_ended", pid=self.pid, reason=self.ending)
 
 
@@ -300,15 +295,12 @@ class LlamaEmbedder(Embedder):
         return digest.hexdigest()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return the vector of each text preceded by the model's prefix for memories."""
         return self._embed([self._settings.memory_prefix + text for text in texts])
 
     def embed_question(self, text: str) -> bytes:
-        """Return the vector of a question preceded by the model's prefix for queries."""
         return self._embed([self._settings.query_prefix + text])[0]
 
     def close(self) -> None:
-        """End the child process with the model."""
         self._model.close()
 
     def _embed(self, texts: list[str]) -> list[bytes]:

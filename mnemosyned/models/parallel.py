@@ -64,14 +64,12 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield the key of each of about `expected` groups with its summary or error, as they complete."""
         for key, outcome in self._digest_groups(groups, expected=expected, exact=False):
             yield key, outcome.summary if isinstance(outcome, Digest) else outcome
 
     def digest_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield the key of each of about `expected` groups with its digest or error, as they complete."""
         return self._digest_groups(groups, expected=expected, exact=True)
 
     def _digest_groups(
@@ -118,7 +116,6 @@ class ParallelSummarizer(ExtractiveSummarizer):
             return error
 
     def close(self) -> None:
-        """End the worker processes."""
         while self._workers:
             self._end_worker(self._workers[-1])
 

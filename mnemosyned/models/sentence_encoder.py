@@ -247,7 +247,6 @@ class SentenceEncoder(Embedder):
         """How often `close` was called."""
 
     def identity(self) -> str:
-        """Return a text that changes if another model, or another form of vectors, is used."""
         return f"{self.name} {TOKENS_MAX} {TEXT_FORM} {encoder_file.RESOURCES['weights.npz']}"
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:

@@ -107,12 +107,10 @@ class OwnerModel(TextModel):
 
     @property
     def context_tokens(self) -> int:
-        """Size of the shared models' context window in tokens."""
         return self._any.context_tokens
 
     @property
     def parameters(self) -> int:
-        """Number of weights of each shared model; 0 if unknown."""
         return self._any.parameters
 
     def count_tokens(self, text: str) -> int:
@@ -169,21 +167,17 @@ class SharedEmbedder(Embedder):
         self._memories: deque[object] = deque()
 
     def identity(self) -> str:
-        """Return a text that changes if another embedding model is used."""
         return self._embedder.identity()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return a vector for each text, once no other call runs and no question waits."""
         with self._wait_for_turn(self._memories):
             return self._embedder.embed(texts)
 
     def embed_question(self, text: str) -> bytes:
-        """Return the vector of a question, which is served before waiting memories."""
         with self._wait_for_turn(self._questions):
             return self._embedder.embed_question(text)
 
     def close(self) -> None:
-        """Close the embedding model."""
         self._embedder.close()
 
     @contextmanager

@@ -84,7 +84,7 @@ class SearchIndex(Protocol):
     """An engine's answers to the parts of one question, in one snapshot."""
 
     def totals(self) -> OriginalTotals:
-        """Return the counts and sizes of all memories, and whether any were consolidated."""
+        """Return the counts and sizes of all memories, and whether any were consolidated; called first."""
         ...
 
     def word_rows(self, query: Query | None = None) -> WordRows:

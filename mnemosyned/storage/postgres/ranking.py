@@ -99,7 +99,6 @@ class PostgresWords(WordRows):
 
     @cached_property
     def last(self) -> int:
-        """The highest row number of a memory that has a text; 0 if there is none."""
         row: int | None = self._session.scalar(
             "SELECT seq FROM memory WHERE owner = %(owner)s AND content != '' "
             "ORDER BY seq DESC LIMIT 1"

@@ -141,10 +141,6 @@ class PostgresIndex(CommonIndex):
         self._versions: dict[postings.Table, postings.Version] = {}
 
     def totals(self) -> OriginalTotals:
-        """Return the number and characters of all memories, for BM25, and whether any may no longer apply.
-
-        This must be called before the other methods.
-        """
         row = (self._session.first or self._session.execute(TOTALS)).fetchone()
         if row is None:
             return OriginalTotals(0, 0, slept=False, states=False)

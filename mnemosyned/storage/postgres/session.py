@@ -385,7 +385,6 @@ class PostgresSession(CommonSession):
             )
 
     def new_number(self, kind: RecordNumbers = "record", /) -> int:
-        """Reserve the next number for a row of a kind, and return it."""
         return self.take_numbers(kind, 1).start
 
     def skip_numbers(

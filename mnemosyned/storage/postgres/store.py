@@ -65,7 +65,6 @@ class PostgresMaintenance(StorePart, MaintenanceStore):
             return int(session.scalar("SELECT pg_database_size(current_database())"))
 
     def problems(self) -> list[str]:
-        """Return a text for each damage that the server reports: unusable indexes, broken pages."""
         with self._engine.pool.outside_transactions(self._engine.owner) as session:
             return health.problems(session)
 
@@ -84,7 +83,6 @@ class PostgresMaintenance(StorePart, MaintenanceStore):
             raise StorageFailed(f"{health.STANDBY}; connect to the primary")
 
     def pool_figures(self) -> engine_ports.PoolFigures:
-        """Return the use of the connections that all owners of this process share."""
         return self._engine.pool.connections.figures()
 
     def check_ready(self) -> None:

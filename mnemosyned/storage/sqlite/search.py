@@ -280,10 +280,6 @@ class SqliteIndex(CommonIndex):
         """Whether a second index has any word that touches a script without spaces."""
 
     def totals(self) -> OriginalTotals:
-        """Return the number and characters of all memories, for BM25, and whether any may no longer apply.
-
-        This must be called before the other methods.
-        """
         glued = quote_word(GLUED)
         rows = self._session.execute(
             # Each memory and each edit has a new number.

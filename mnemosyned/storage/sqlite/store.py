@@ -77,7 +77,6 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
 
     @reads
     def problems(self, connection: SqliteSession) -> list[str]:
-        """Return a text for each full-text index that fails to answer."""
         return [
             f"the full-text index {index} does not answer; restart the daemon: it is rebuilt"
             for index in fulltext.failing_indexes(connection)
@@ -114,11 +113,9 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
         )
 
     def run_upkeep(self) -> bool:
-        """Checkpoint the write-ahead log while others read and write; return False if the log stays long."""
         return self._checkpoints.run()
 
     def run_idle_upkeep(self) -> None:
-        """Checkpoint the write-ahead log if written to since the last checkpoint, else truncate a long one."""
         self._checkpoints.run_due()
 
     def release_memory(self, *, words: bool = False) -> None:
