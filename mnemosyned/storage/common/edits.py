@@ -9,17 +9,19 @@ from operator import attrgetter
 
 from mnemosyned.errors import BatchChanged
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit
-from mnemosyned.memory.values import EDITED_FIELDS, Action, Revision, Tier
+from mnemosyned.memory.values import EDITED_FIELDS, Action, Revision, Tier, column_list
 from mnemosyned.storage.common import state
 from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.learnings import LearningRows
-from mnemosyned.storage.common.rows import column_values, record_fields
+from mnemosyned.storage.common.rows import record_fields, stored_values
 from mnemosyned.storage.common.session import CommonSession, StorePart, reads, writes
 from mnemosyned.storage.common.undo import record_action
 
 _edited_values = attrgetter(*(field.name for field in EDITED_FIELDS))
-_SET_FIELDS = tuple(field for field in EDITED_FIELDS if field.name != "content")
+_SET_COLUMNS = column_list(
+    tuple(field for field in EDITED_FIELDS if field.name != "content")
+)
 
 
 class EditTransaction:
@@ -151,7 +153,7 @@ class EditTransaction:
         state.add_revision(
             session, seq, edit, changed_at=self._now, drop_history=self._drop_history
         )
-        fields = column_values(edit.after, _SET_FIELDS)
+        fields = stored_values(_SET_COLUMNS, edit.after)
         session.update(session.memory_table(episode), fields, seq=seq)
         if "tags" in edit.changed_fields:
             session.delete("tag", memory_seq=seq)
@@ -232,7 +234,7 @@ class ChangeStore(StorePart):
             memory_seq=position[0],
         )
         columns = "changed_at, text, fields"
-        return [Revision(**record_fields(columns, row)) for row in rows]
+        return [Revision(**record_fields(Revision, columns, row)) for row in rows]
 
     @writes
     def tag(

@@ -48,8 +48,8 @@ from mnemosyned.storage.common.rows import (
     LOG,
     MOVED_TABLES,
     REVISION_COLUMNS,
+    ROW_COLUMNS,
     exported_episode_from,
-    fields_from,
     record_fields,
     stored_values,
 )
@@ -515,7 +515,9 @@ class ExportSnapshot(ABC):
         for seq, content_hash, *row in self._stream(statement):
             *values, episode, plain, secret, tags, revisions = row[5:]
             times = map(optional_instant, row[:5])
-            fields = fields_from(values) | dict(zip(_TIMES, times, strict=True))
+            fields = record_fields(ExportedMemory, ROW_COLUMNS, values) | dict(
+                zip(_TIMES, times, strict=True)
+            )
             yield ExportedMemory(
                 **fields,
                 content_hash=None if fields["content"] else content_hash,
@@ -524,7 +526,11 @@ class ExportSnapshot(ABC):
                 episode=episode,
                 details=tuple(self._read_details(plain, secret)),
                 revisions=tuple(
-                    ExportedRevision(**record_fields(REVISION_COLUMNS, revision[1:]))
+                    ExportedRevision(
+                        **record_fields(
+                            ExportedRevision, REVISION_COLUMNS, revision[1:]
+                        )
+                    )
                     for revision in sorted(_decode_revisions(revisions or "[]"))
                 ),
             )

@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
-from enum import Enum
-from functools import cache
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum, EnumType
+from functools import cache, cached_property
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import msgspec
 
 from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.clock import Sighting
-from mnemosyned.memory.consolidation import GroupStatus, LogEntry
+from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import (
     ExportedCompaction,
     ExportedEpisode,
-    ExportedMemory,
     FollowedFolder,
     ForgottenCapture,
     ForgottenCopy,
     HookActivity,
     RecoverableRecord,
 )
-from mnemosyned.memory.injections import (
-    BriefingEdit,
-    Injection,
-    InjectionKind,
-    InjectionOutcome,
-)
-from mnemosyned.memory.values import (
-    ROW_FIELDS,
-    ROW_NAMES,
-    Episode,
-    FieldKind,
-    Learning,
-    LearningKind,
-    MemoryField,
-    MemoryRecord,
-)
+from mnemosyned.memory.injections import BriefingEdit, Injection
+from mnemosyned.memory.values import ROW_FIELDS, Episode, Learning, column_list
 from mnemosyned.storage.common.session import (
     CommonSession,
-    instant,
     optional_instant,
     replace_by,
 )
@@ -68,7 +51,7 @@ EXPORTED_EPISODE = (
 
 
 _FIELDS = {
-    "session_id": "session",
+    **{field.column: field.name for field in ROW_FIELDS},
     "memory_id": "memory",
     "parent_id": "parent",
     "cycle_id": "cycle",
@@ -79,32 +62,19 @@ _FIELDS = {
     "slack_s": "slack",
 }
 """Fields of records, by their columns that have another name."""
+_COLUMNS = {name: column for column, name in _FIELDS.items()} | {
+    "kind": "kind",
+    "trigger": '"trigger"',
+}
+"""Columns by the names of fields, where they differ."""
+# Made with the import: no type may be built while another thread can use it.
 _decode_copy = msgspec.json.Decoder(ForgottenCopy).decode
-_CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(
-        (
-            "created_at", "covers_from", "covers_until", "period_from", "undone_at", "started_at",
-            "seen_at", "informed_at", "called_at", "stored_at", "failed_at", "read_at",
-            "changed_at", "found_at", "added_at", "final_at", "moment",
-        ),
-        optional_instant,
-    ),
-    "slack_s": lambda seconds: timedelta(seconds=seconds),
-    "fields": msgspec.json.decode,
-    "stale": bool,
-    "emptied": bool,
-    "pinned": bool,
-    "dropped": bool,
-    "undone": bool,
-    "injection_kind": InjectionKind,
-    "outcome": InjectionOutcome,
-    "status": GroupStatus,
-    "kind": LearningKind,
-    "shown": lambda text: tuple(json.loads(text)),
-    "memories": json.loads,
+_JSON: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("metadata", "fields", "memories"), msgspec.json.decode),
+    "shown": lambda text: tuple(msgspec.json.decode(text)),
     "data": _decode_copy,
-}  # fmt: skip
-"""What makes the value of a field from that of a column, if they differ."""
+}
+"""What reads the columns that hold JSON."""
 
 
 @cache
@@ -115,18 +85,30 @@ def column_names(columns: str) -> tuple[str, ...]:
 
 @cache
 def _field_readers(
-    columns: str,
+    kind: type, columns: str
 ) -> tuple[list[str], list[tuple[str, Callable[[Any], Any]]]]:
     """Return the field names of columns, and (name, converter) for fields whose stored values differ."""
-    names = {name: _FIELDS.get(name, name) for name in column_names(columns)}
-    return [*names.values()], [
-        (names[name], _CONVERTERS[name]) for name in names if name in _CONVERTERS
-    ]
+    names: list[str] = []
+    readers: list[tuple[str, Callable[[Any], Any]]] = []
+    hints = get_type_hints(kind)
+    for column in column_names(columns):
+        name = _FIELDS.get(column, column)
+        names.append(name)
+        hint = hints[name]
+        if column in _JSON:
+            readers.append((name, _JSON[column]))
+        elif datetime in (hint, *get_args(hint)):
+            readers.append((name, optional_instant))
+        elif hint is timedelta:
+            readers.append((name, lambda seconds: timedelta(seconds=seconds)))
+        elif hint is bool or isinstance(hint, EnumType):
+            readers.append((name, hint))
+    return names, readers
 
 
-def record_fields(columns: str, row: Row) -> dict[str, Any]:
-    """Return a record's fields by name from a row of comma-separated `columns`; decode JSON and times."""
-    names, readers = _field_readers(columns)
+def record_fields(kind: type, columns: str, row: Row) -> dict[str, Any]:
+    """Return fields of a record of a type by name, from a row of comma-separated `columns`."""
+    names, readers = _field_readers(kind, columns)
     fields = dict(zip(names, row, strict=True))
     for name, read in readers:
         fields[name] = read(fields[name])
@@ -143,44 +125,13 @@ def stored_values(columns: str, record: object) -> dict[str, Any]:
             values[name] = value.value
         elif isinstance(value, timedelta):
             values[name] = value.total_seconds()
-        elif isinstance(value, tuple | Mapping | ForgottenCopy):
+        elif isinstance(value, tuple | dict | ForgottenCopy):
             values[name] = msgspec.json.encode(value).decode()
     return values
 
 
-_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
-
-
-_READERS: Mapping[FieldKind, Callable[[Any], Any]] = {
-    FieldKind.FLAG: bool,
-    FieldKind.TIME: instant,
-    FieldKind.JSON: lambda text: {} if text == "{}" else _decode_object(text),
-}
-# By name, as a member of an enumeration is looked up slowly, and rows are read by the thousand.
-_READ_FIELDS = [
-    (field.name, _READERS[field.kind]) for field in ROW_FIELDS if field.kind in _READERS
-]
-_OBJECT_COLUMNS = [field.column for field in ROW_FIELDS if field.kind is FieldKind.JSON]
-
-
-def fields_from(values: Row) -> dict[str, Any]:
-    """Return the fields of a memory by name, from the stored values of `ROW_NAMES`."""
-    named = dict(zip(ROW_NAMES, values, strict=True))
-    for name, read in _READ_FIELDS:
-        named[name] = read(named[name])
-    return named
-
-
-def column_values(
-    memory: MemoryRecord | ExportedMemory, fields: Sequence[MemoryField] = ROW_FIELDS
-) -> dict[str, Any]:
-    """Return the stored values of a memory's fields by column: JSON objects as text, times as `datetime`."""
-    values = {field.column: getattr(memory, field.name) for field in fields}
-    for column in _OBJECT_COLUMNS:
-        if column in values:
-            given = values[column]
-            values[column] = msgspec.json.encode(given).decode() if given else "{}"
-    return values
+ROW_COLUMNS = column_list()
+"""Columns of a memory's own fields."""
 
 
 REVISION_COLUMNS = "changed_at, content, content_hash, fields"
@@ -192,7 +143,9 @@ The text is None where it stayed or was dropped; the fields are those that chang
 
 def episode_from(row: Row, *, summary_of: tuple[str, ...] = ()) -> Episode:
     """Return an episode without exact values from a row of `EPISODE_COLUMNS` and the ids of its sources."""
-    return Episode(**record_fields(EPISODE_COLUMNS, row), summary_of=summary_of)
+    return Episode(
+        **record_fields(Episode, EPISODE_COLUMNS, row), summary_of=summary_of
+    )
 
 
 def episode_values(episode: Episode, index_terms: str) -> dict[str, Any]:
@@ -208,7 +161,7 @@ def exported_episode_from(
 ) -> ExportedEpisode:
     """Return an exported summary from a row of `EXPORTED_EPISODE`, with the number of its originals."""
     return ExportedEpisode(
-        **record_fields(f"{_EXPORTED}, emptied", row),
+        **record_fields(ExportedEpisode, f"{_EXPORTED}, emptied", row),
         originals=originals,
         summary_of=summary_of,
     )
@@ -231,13 +184,24 @@ class RecordTable(Generic[T]):
 
     name: str
     kind: type[T]
-    columns: str
     order: str
     """Sorts an export of all."""
+    without: str = ""
+    """A field whose values are in another table."""
+    named: Mapping[str, str] = field(default_factory=dict)
+    """Columns by field, where not `_COLUMNS` has them."""
+
+    @cached_property
+    def columns(self) -> str:
+        """The columns of the fields, in their order, separated by commas."""
+        names = (each for each in get_type_hints(self.kind) if each != self.without)
+        return ", ".join(
+            self.named.get(name, _COLUMNS.get(name, name)) for name in names
+        )
 
     def read(self, row: Row, **others: object) -> T:
         """Return the record from a row of the table's columns; `others` are values of further fields."""
-        return self.kind(**record_fields(self.columns, row), **others)
+        return self.kind(**record_fields(self.kind, self.columns, row), **others)
 
     def find(self, session: CommonSession, condition: str, /, **values: Any) -> list[T]:  # noqa: ANN401 any column
         """Return the owner's records that an SQL clause, such as "AND id = …", selects and orders."""
@@ -271,73 +235,21 @@ class RecordTable(Generic[T]):
         return bool(session.insert(self.name, conflict, **values).rowcount)
 
 
-LEARNINGS = RecordTable(
-    "learning",
-    Learning,
-    "id, kind, text, session_id, source, memory_id, created_at, superseded_by",
-    order="seq",
-)
-LOG = RecordTable(
-    "consolidation_log",
-    LogEntry,
-    "id, session_id, items_consolidated, summary_preview, created_at, cycle_id, source, episode_id, "
-    '"trigger", summarizer, status, error, duration_s, chars_before, chars_after, '
-    "fallback_reason, level, model_share, undone_at",
-    order="id",
-)
-COMPACTIONS = RecordTable(
-    "compaction",
-    ExportedCompaction,
-    "id, session_id, source, policy, text_hash, created_at",
-    order="created_at, id",
-)
-SESSIONS = RecordTable(
-    "agent_session",
-    AgentSession,
-    "session_id, client, conversation, project, directory, transcript, file, position, "
-    "started_at, seen_at, informed_at, shown",
-    order="session_id",
-)
-ACTIVITY = RecordTable(
-    "agent_activity",
-    HookActivity,
-    "client, event, calls, stored, characters, failures, total_ms, slowest_ms, called_at, "
-    "stored_at, informed_at, failed_at, failure",
-    order="client, event",
-)
-FORGOTTEN_CAPTURES = RecordTable("agent_forgotten", ForgottenCapture, "id", order="id")
+LEARNINGS = RecordTable("learning", Learning, "seq")
+LOG = RecordTable("consolidation_log", LogEntry, "id")
+COMPACTIONS = RecordTable("compaction", ExportedCompaction, "created_at, id", "parts")
+SESSIONS = RecordTable("agent_session", AgentSession, "session_id")
+ACTIVITY = RecordTable("agent_activity", HookActivity, "client, event")
+FORGOTTEN_CAPTURES = RecordTable("agent_forgotten", ForgottenCapture, "id")
 INJECTIONS = RecordTable(
-    "injection",
-    Injection,
-    "id, created_at, client, session_id, project, injection_kind, prompt, characters, tokens, "
-    "outcome",
-    order="id",
+    "injection", Injection, "id", "lines", {"kind": "injection_kind"}
 )
-BRIEFING_EDITS = RecordTable(
-    "briefing_line", BriefingEdit, "id, pinned, dropped, text, changed_at", order="id"
-)
-ENDINGS = RecordTable(
-    "ending",
-    EndingRecord,
-    "older_id, newer_id, reason, older_place, newer_place, found_at, undone",
-    order="newer_id, older_id, older_place",
-)
-FORGOTTEN = RecordTable(
-    "forgotten", RecoverableRecord, "id, call, final_at, data", order="id"
-)
-CLOCK = RecordTable(
-    "clock_seen",
-    Sighting,
-    "moment, boot, uptime_s, slack_s, slack_from_s",
-    order="moment",
-)
-FOLDERS = RecordTable("watched_folder", FollowedFolder, "path, added_at", order="path")
-FILES = RecordTable(
-    "watched_file",
-    WatchedFile,
-    "path, file, size, modified_ns, format, position, memories, stored, read_at",
-    order="path",
-)
+BRIEFING_EDITS = RecordTable("briefing_line", BriefingEdit, "id")
+ENDINGS = RecordTable("ending", EndingRecord, "newer_id, older_id, older_place")
+FORGOTTEN = RecordTable("forgotten", RecoverableRecord, "id")
+CLOCK = RecordTable("clock_seen", Sighting, "moment")
+FOLDERS = RecordTable("watched_folder", FollowedFolder, "path")
+FILES = RecordTable("watched_file", WatchedFile, "path")
 REPLACE_FILE = replace_by("path", column_names(FILES.columns)[1:])
 EXPORTED_TABLES: tuple[RecordTable[Any], ...] = (
     SESSIONS,

@@ -463,6 +463,18 @@ def _writes(
     return decorate
 
 
+def as_method(
+    function: Callable[Concatenate[Any, P], R],
+) -> Callable[Concatenate[Any, Any, P], R]:
+    """Return a method, to be decorated, that calls a function of a session."""
+
+    @wraps(function)
+    def method(_: object, session: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:  # noqa: ANN401 of either engine
+        return function(session, *args, **kwargs)
+
+    return method
+
+
 writes = _writes(durable=True)
 """For write transactions, whose changes are on disk on return.
 

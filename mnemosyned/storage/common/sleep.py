@@ -75,7 +75,8 @@ class SleepStore(StorePart):
             **values,
         )
         columns = "id, session_id, source, created_at, chars"
-        return [consolidation.Pending(**record_fields(columns, row)) for row in rows]
+        kind = consolidation.Pending
+        return [kind(**record_fields(kind, columns, row)) for row in rows]
 
     @reads
     def count_due(
@@ -484,7 +485,7 @@ def _read_children(
     """Return the summaries that meet an SQL condition with bind `values`, as members of a roll-up."""
     rows = session.execute(f"{_CHILD} {condition}", **values)
     columns = "id, covers_from, item_count, parent_id, chars"
-    children = [Child(**record_fields(columns, row)) for row in rows]
+    children = [Child(**record_fields(Child, columns, row)) for row in rows]
     if to_level is not Level.DAY:
         return children
     return [

@@ -29,10 +29,11 @@ from mnemosyned.memory.values import (
     column_list,
 )
 from mnemosyned.storage.common.rows import (
-    column_values,
+    ROW_COLUMNS,
     detail_from,
     episode_values,
-    fields_from,
+    record_fields,
+    stored_values,
 )
 from mnemosyned.storage.common.session import (
     BELOW,
@@ -89,7 +90,7 @@ def memory_values(memory: MemoryRecord | ExportedMemory, owner: int) -> dict[str
     """Pause for other owners; return a memory's row by column, with index terms, without its row number."""
     pause_for_other_owners()
     return {
-        **column_values(memory),
+        **stored_values(ROW_COLUMNS, memory),
         "content_hash": None,
         "words": word_hashes(
             owner, memory.content, memory.role, *glued_words(memory.content)
@@ -105,7 +106,7 @@ def memory_from(row: Row) -> MemoryRecord:
         beside
     )
     return MemoryRecord(
-        **fields_from(values),
+        **record_fields(MemoryRecord, ROW_COLUMNS, values),
         tier=Tier.ARCHIVE if episode else Tier.WORKING,
         episode=episode,
         valid_until=valid_until,

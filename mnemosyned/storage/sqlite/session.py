@@ -28,10 +28,11 @@ from mnemosyned.memory.values import (
     column_list,
 )
 from mnemosyned.storage.common.rows import (
-    column_values,
+    ROW_COLUMNS,
     detail_from,
     episode_values,
-    fields_from,
+    record_fields,
+    stored_values,
 )
 from mnemosyned.storage.common.session import (
     BELOW,
@@ -75,7 +76,7 @@ _TIME_COLUMNS = [field.column for field in ROW_FIELDS if field.kind is FieldKind
 
 def memory_row(memory: MemoryRecord | ExportedMemory) -> Row:
     """Return the values of a memory for the columns `MEMORY_COLUMNS`, in order."""
-    values = column_values(memory)
+    values = stored_values(ROW_COLUMNS, memory)
     for column in _TIME_COLUMNS:
         values[column] = instant_text(values[column])
     return (*values.values(), content_hash(memory.content))
@@ -90,7 +91,7 @@ def memory_from(
         msgspec.json.decode(state) if state else (None,) * 4
     )
     return MemoryRecord(
-        **fields_from(values),
+        **record_fields(MemoryRecord, ROW_COLUMNS, values),
         tier=tier,
         episode=episode,
         valid_until=optional_instant(valid_until),
