@@ -614,9 +614,7 @@ class RetentionService:
     def _purge_words(self) -> bool:
         """Delete forgotten text from log, files, summaries and caches; return whether the files are clean."""
         self.rewrite_stale()
-        sessions, sources = self.store.deletion.orphaned_log_names()
-        if sessions or sources:
-            self.store.deletion.forget_names(sessions=sessions, sources=sources)
+        self.store.deletion.forget_orphaned_names()
         complete = self.store.deletion.purge_deleted()
         clear_word_caches()
         self.store.maintenance.release_memory(words=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
@@ -497,48 +497,38 @@ class DeletionStore(StorePart):
         )
         return optional_instant(final_at)
 
-    @reads
-    def orphaned_log_names(self, session: CommonSession) -> tuple[list[str], list[str]]:
-        """Return sessions and sources, sorted, that logs or compactions have but no memory or summary has."""
-        return (
-            self._orphaned_names(session, "session_id"),
-            self._orphaned_names(session, "source"),
-        )
-
-    def _orphaned_names(self, session: CommonSession, column: str) -> list[str]:
-        """Return the values of a column, sorted, that logs or compactions have but no memory or summary has."""
-        named = " UNION ".join(
-            f"SELECT {column} AS name FROM {table} "
-            f"WHERE owner = %(owner)s AND {column} != ''"
-            for table in NAMING
-        )
-        return sorted(
-            session.column(
-                f"SELECT n.name FROM ({named}) AS n {self._unless_named.format(column)}"
+    def forget_orphaned_names(self) -> None:
+        """Erase the sessions and sources of logs and compactions that no memory or summary has."""
+        for column, nameless in (("session_id", ""), ("source", None)):
+            named = " UNION ".join(
+                f"SELECT {column} AS name FROM {table} "
+                f"WHERE owner = %(owner)s AND {column} != ''"
+                for table in NAMING
             )
-        )
+            with self._engine.reading() as session:
+                names = session.column(
+                    f"SELECT n.name FROM ({named}) AS n {self._unless_named.format(column)}"
+                )
+            if names:
+                self._erase_names(column, names, nameless)
 
     @writes
-    def forget_names(
+    def _erase_names(
         self,
         session: CommonSession,
-        *,
-        sessions: Iterable[str],
-        sources: Iterable[str],
+        column: str,
+        names: Sequence[str],
+        nameless: str | None,
     ) -> None:
-        """Erase these sessions and sources from logs and compactions, unless a memory or summary has them."""
-        for column, names, nameless in (
-            ("session_id", sessions, ""),
-            ("source", sources, None),
-        ):
-            named = " UNION ".join(
-                f"SELECT DISTINCT {column} FROM {table} "
-                f"WHERE owner = %(owner)s AND {column} = ANY(%(names)s::text[])"
-                for table in (session.memory_tables[0], "episode")
-            )
-            gone = {*names}.difference(session.column(named, names=sorted(names)))
-            for table in NAMING if gone else ():
-                session.update(table, {column: nameless}, **{column: gone})
+        """Put `nameless` for names in a column of logs and compactions, unless a memory or summary has them."""
+        named = " UNION ".join(
+            f"SELECT DISTINCT {column} FROM {table} "
+            f"WHERE owner = %(owner)s AND {column} = ANY(%(names)s::text[])"
+            for table in (session.memory_tables[0], "episode")
+        )
+        gone = {*names}.difference(session.column(named, names=list(names)))
+        for table in NAMING if gone else ():
+            session.update(table, {column: nameless}, **{column: gone})
 
     @reads
     def purge_due(self, session: CommonSession) -> bool:
