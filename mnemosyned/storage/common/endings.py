@@ -15,6 +15,7 @@ from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
     StorePart,
+    as_method,
     reads,
     writes,
 )
@@ -178,19 +179,9 @@ class EndingStore(StorePart):
         """Mark all memories as not read for endings; known endings stay."""
         session.delete("ending_progress")
 
-    @reads
-    def of(
-        self, session: CommonSession, ids: Sequence[str]
-    ) -> dict[str, tuple[EndedStatement, ...]]:
-        """Return {id: ended statements} of these memories: per statement the earliest ending not undone."""
-        return read_ended(session, ids)
+    of = reads(as_method(read_ended))
 
-    @reads
-    def quote(
-        self, session: CommonSession, endings: Sequence[EndingRecord]
-    ) -> dict[EndingRecord, EndedStatement]:
-        """Return {ending: the ended and the newer sentence}; endings of forgotten memories are left out."""
-        return _quote_endings(session, endings)
+    quote = reads(as_method(_quote_endings))
 
     @reads
     def find(

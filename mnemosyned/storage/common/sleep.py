@@ -29,6 +29,7 @@ from mnemosyned.storage.common.session import (
     EngineSession,
     Result,
     StorePart,
+    as_method,
     instant,
     reads,
     writes,
@@ -155,12 +156,7 @@ class SleepStore(StorePart):
         chars, seconds = row or (None, None)
         return chars / seconds if chars and seconds else None
 
-    @writes
-    def record_failure(
-        self, session: CommonSession, entry: consolidation.LogEntry
-    ) -> None:
-        """Insert a log entry about a group that could not be consolidated."""
-        insert_log(session, entry)
+    record_failure = writes(as_method(insert_log))
 
     @reads
     def log(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
+from itertools import chain
 
 from mnemosyned.memory import capture
 from mnemosyned.memory.clock import Sighting
@@ -23,6 +24,7 @@ from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
     StorePart,
+    as_method,
     instant,
     optional_instant,
     reads,
@@ -78,16 +80,13 @@ def _latest_positions(
     names: Sequence[str],
     limit: int,
     *,
-    without: Sequence[str] = (),
+    without: str | None = None,
 ) -> list[int]:
-    """Return row numbers of each tier's newest `limit` memories in sessions, except roles `without`."""
-    return [
-        seq
-        for statement in (_LATEST_WORKING, _LATEST_ARCHIVED)
-        for (seq,) in session.execute(
-            statement, names=list(names), limit=limit, without=list(without)
-        )
-    ]
+    """Return row numbers of each tier's newest `limit` memories in sessions, except of the role `without`."""
+    values = {"names": list(names), "without": [] if without is None else [without]}
+    statements = (_LATEST_WORKING, _LATEST_ARCHIVED)
+    found = (session.column(each, limit=limit, **values) for each in statements)
+    return list(chain.from_iterable(found))
 
 
 class AgentStore(StorePart):
@@ -156,15 +155,7 @@ class AgentStore(StorePart):
         )
         return memories[:limit]
 
-    @reads
-    def latest_positions(
-        self, session: CommonSession, names: Sequence[str], limit: int, *, without: str
-    ) -> list[int]:
-        """Return row numbers of up to `limit` of the newest memories of each tier in these sessions.
-
-        Memories with the role `without` are left out.
-        """
-        return _latest_positions(session, names, limit, without=[without])
+    latest_positions = reads(as_method(_latest_positions))
 
     @reads
     def sessions_of(
@@ -181,12 +172,7 @@ class AgentStore(StorePart):
             limit=limit,
         )
 
-    @reads
-    def projects_of(
-        self, session: CommonSession, names: Sequence[str]
-    ) -> dict[str, str]:
-        """Return the projects of agents' sessions by session name; sessions without a project are left out."""
-        return projects_of(session, names)
+    projects_of = reads(as_method(projects_of))
 
     @reads
     def recent(
@@ -291,10 +277,7 @@ class ClockStore(StorePart):
             return None
         return Sighting(moment=max(moments), boot=UNKNOWN_START, uptime_s=0.0)
 
-    @writes
-    def keep_sighting(self, session: CommonSession, sighting: Sighting) -> None:
-        """Save a reading of the clock in place of the earlier one, durably."""
-        save_sighting(session, sighting)
+    keep_sighting = writes(as_method(save_sighting))
 
     def note_future(self, *, now: datetime) -> None:
         """Save `now` for each working memory dated after it, as the time when this was noticed first."""

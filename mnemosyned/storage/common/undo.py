@@ -24,6 +24,7 @@ from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
     StorePart,
+    as_method,
     instant,
     reads,
     replace_by,
@@ -285,10 +286,7 @@ class UndoStore(StorePart):
             ]
         return found
 
-    @reads
-    def changed_after(self, session: CommonSession, id: str) -> set[tuple[int, str]]:
-        """Return (row number, tag) of those steps of an action that later actions changed, too."""
-        return changed_after(session, id)
+    changed_after = reads(as_method(changed_after))
 
     @writes
     def delete(self, session: CommonSession, id: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +13,13 @@ import psycopg
 from mnemosyned.errors import NotFound, StorageFailed
 from mnemosyned.memory import engine_ports
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
-from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.storage.common.edits import ChangeStore
 from mnemosyned.storage.common.endings import EndingStore
 from mnemosyned.storage.common.exchange import ExchangeStore
 from mnemosyned.storage.common.injections import InjectionStore
 from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import tier_totals
-from mnemosyned.storage.common.session import Row, StorePart, reads, writes
+from mnemosyned.storage.common.session import Row, StorePart, as_method, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, WatchStore
 from mnemosyned.storage.common.undo import RetentionStore, UndoStore
@@ -53,9 +52,7 @@ class PostgresMaintenance(StorePart, MaintenanceStore):
         super().__init__(engine)
         self._read_only = read_only
 
-    @reads
-    def totals(self, session: PostgresSession) -> Mapping[Tier, TierTotals]:
-        return tier_totals(session)
+    totals = reads(as_method(tier_totals))
 
     # The server is asked as who connects, who may ask more than the role of requests.
 

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import psycopg
 
 from mnemosyned.memory import engine_ports
-from mnemosyned.search.query import Match, Query
 from mnemosyned.search.vectors.packing import is_four_bits, unpack
 from mnemosyned.storage.common.search import VectorStore
 from mnemosyned.storage.common.session import (
     Engine,
     Row,
     StorePart,
+    as_method,
     reads,
     writes,
     writes_lazily,
@@ -276,11 +276,7 @@ class PostgresVectors(VectorStore):
             vectors, rows[-1][2] if rows else newest, removals
         )
 
-    @reads
-    def candidates(
-        self, session: PostgresSession, query: Query, positions: Sequence[int]
-    ) -> list[Match]:
-        return matches_at(session, query, positions)
+    candidates = reads(as_method(matches_at))
 
     def _store_vectors(
         self,

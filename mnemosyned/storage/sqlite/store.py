@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -12,14 +12,13 @@ from pathlib import Path
 from mnemosyned.errors import StorageFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
-from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.storage.common.edits import ChangeStore
 from mnemosyned.storage.common.endings import EndingStore
 from mnemosyned.storage.common.exchange import ExchangeStore
 from mnemosyned.storage.common.injections import InjectionStore
 from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import RecordStore, tier_totals
-from mnemosyned.storage.common.session import StorePart, reads, writes
+from mnemosyned.storage.common.session import StorePart, as_method, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, WatchStore
 from mnemosyned.storage.common.undo import RetentionStore, UndoStore
@@ -63,9 +62,7 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
         self._checkpoints = checkpoints
         self._warnings = tuple(warnings)
 
-    @reads
-    def totals(self, session: SqliteSession) -> Mapping[Tier, TierTotals]:
-        return tier_totals(session)
+    totals = reads(as_method(tier_totals))
 
     def bytes_on_disk(self) -> int:
         total = 0
