@@ -505,7 +505,6 @@ FIELDS = (
 """All fields of a memory. Links of superseded memories, and revisions, are exported apart."""
 ROW_FIELDS = tuple(field for field in FIELDS if field.column)
 """Fields with a column of their own, in the order they are read and written."""
-ROW_NAMES = tuple(field.name for field in ROW_FIELDS)
 EDITED_FIELDS = tuple(field for field in ROW_FIELDS if field.editable)
 """Columns that an edit may change; tags have a table."""
 EDITABLE = tuple(
