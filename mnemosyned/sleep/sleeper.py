@@ -64,7 +64,6 @@ class SleepScheduler:
         )
         self.description = "off"
         """The schedule in words: "off", "every 30 minutes" or "cron 0 3 * * * (UTC)"."""
-        self._plan: IntervalTrigger | CronTrigger | None = None
         self._cap_asked = threading.Event()
         # Not a job of APScheduler: its thread dies of a job that ends while it is shut down.
         self._cap_executor = concurrent.futures.ThreadPoolExecutor(1, "capacity")
@@ -105,9 +104,8 @@ class SleepScheduler:
         if self._scheduler.get_job(JOB):
             self._scheduler.remove_job(JOB)
         if not config.auto_sleep:
-            self.description, self._plan = "off", None
+            self.description = "off"
             return
-        self._plan = trigger
         if cron:
             self.description = f"cron {cron} (UTC)"
         elif interval_s >= 60:
@@ -136,9 +134,8 @@ class SleepScheduler:
 
     def wake(self) -> None:
         """Bring the next cycle forward if the wall clock has jumped back; run it if a jump made it due."""
-        job, plan = self._scheduler.get_job(JOB), self._plan
-        if job and plan:
-            now = datetime.now(UTC)
+        if job := self._scheduler.get_job(JOB):
+            plan, now = job.trigger, datetime.now(UTC)
             latest = plan.get_next_fire_time(None, now)
             if isinstance(plan, IntervalTrigger):
                 latest = shift(now, plan.interval)
