@@ -25,7 +25,14 @@ from mnemosyned.memory.exchange import (
     RecoverableRecord,
 )
 from mnemosyned.memory.injections import BriefingEdit, Injection
-from mnemosyned.memory.values import ROW_FIELDS, Episode, Learning, column_list
+from mnemosyned.memory.values import (
+    ROW_FIELDS,
+    Episode,
+    Learning,
+    MemoryRecord,
+    Tier,
+    column_list,
+)
 from mnemosyned.storage.common.session import (
     CommonSession,
     optional_instant,
@@ -132,6 +139,14 @@ def stored_values(columns: str, record: object) -> dict[str, Any]:
 
 ROW_COLUMNS = column_list()
 """Columns of a memory's own fields."""
+_WHOLE = f"{ROW_COLUMNS}, valid_until, superseded_at, pruned_at, superseded_by, edited_at, episode"
+
+
+def memory_of(values: Row, tags: Sequence[str] | None) -> MemoryRecord:
+    """Return a memory from the values of `_WHOLE`, in order, and its sorted tags."""
+    fields = record_fields(MemoryRecord, _WHOLE, values)
+    tier = Tier.ARCHIVE if fields["episode"] else Tier.WORKING
+    return MemoryRecord(**fields, tier=tier, tags=tuple(tags or ()))
 
 
 REVISION_COLUMNS = "changed_at, content, content_hash, fields"

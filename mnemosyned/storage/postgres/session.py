@@ -22,7 +22,6 @@ from mnemosyned.memory.engine_ports import LOCAL_NAME, LOCAL_OWNER
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.values import (
-    ROW_FIELDS,
     Episode,
     MemoryRecord,
     Tier,
@@ -32,7 +31,7 @@ from mnemosyned.storage.common.rows import (
     ROW_COLUMNS,
     detail_from,
     episode_values,
-    record_fields,
+    memory_of,
     stored_values,
 )
 from mnemosyned.storage.common.session import (
@@ -56,9 +55,8 @@ TAGS = (
 MEMORY_FIELDS = (
     f"{column_list(prefix='m.')}, s.valid_until, s.superseded_at, s.pruned_at, "
     "(SELECT n.id FROM memory AS n WHERE n.owner = %(owner)s AND n.seq = s.superseded_by), "
-    f"{TAGS}, "
     "(SELECT max(r.changed_at) FROM revision AS r "
-    "WHERE r.owner = %(owner)s AND r.memory_seq = m.seq), e.id"
+    f"WHERE r.owner = %(owner)s AND r.memory_seq = m.seq), e.id, {TAGS}"
 )
 """Columns of `MEMORY_TABLES`, for `memory_from`."""
 MEMORY_TABLES = (
@@ -101,21 +99,8 @@ def memory_values(memory: MemoryRecord | ExportedMemory, owner: int) -> dict[str
 
 def memory_from(row: Row) -> MemoryRecord:
     """Return a memory from a row of `MEMORY_FIELDS`."""
-    values, beside = row[: len(ROW_FIELDS)], row[len(ROW_FIELDS) :]
-    valid_until, superseded_at, pruned_at, superseded_by, tags, edited_at, episode = (
-        beside
-    )
-    return MemoryRecord(
-        **record_fields(MemoryRecord, ROW_COLUMNS, values),
-        tier=Tier.ARCHIVE if episode else Tier.WORKING,
-        episode=episode,
-        valid_until=valid_until,
-        superseded_at=superseded_at,
-        superseded_by=superseded_by,
-        pruned_at=pruned_at,
-        tags=tuple(tags or ()),
-        edited_at=edited_at,
-    )
+    *values, tags = row
+    return memory_of(values, tags)
 
 
 def episode_row(episode: Episode, index_terms: str, owner: int) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from mnemosyned.storage.common.rows import (
     ROW_COLUMNS,
     detail_from,
     episode_values,
-    record_fields,
+    memory_of,
     stored_values,
 )
 from mnemosyned.storage.common.session import (
@@ -40,7 +40,6 @@ from mnemosyned.storage.common.session import (
     CommonSession,
     Row,
     episode_changes,
-    optional_instant,
 )
 from mnemosyned.storage.sqlite import fulltext
 from mnemosyned.text.details import Detail
@@ -82,25 +81,12 @@ def memory_row(memory: MemoryRecord | ExportedMemory) -> Row:
     return (*values.values(), content_hash(memory.content))
 
 
-def memory_from(
-    row: Sequence[Any], *, tier: Tier, episode: str | None = None
-) -> MemoryRecord:
-    """Return a memory from a row of `MEMORY_FIELDS`."""
+def memory_from(row: Sequence[Any], episode: str | None = None) -> MemoryRecord:
+    """Return a memory from a row of `MEMORY_FIELDS`, in working memory or archived under an episode."""
     *values, state, tags, edited_at = row
-    valid_until, superseded_at, pruned_at, superseded_by = (
-        msgspec.json.decode(state) if state else (None,) * 4
-    )
-    return MemoryRecord(
-        **record_fields(MemoryRecord, ROW_COLUMNS, values),
-        tier=tier,
-        episode=episode,
-        valid_until=optional_instant(valid_until),
-        superseded_at=optional_instant(superseded_at),
-        superseded_by=superseded_by,
-        pruned_at=optional_instant(pruned_at),
-        tags=tuple(sorted(tags.split("\n"))) if tags else (),
-        edited_at=optional_instant(edited_at),
-    )
+    values += msgspec.json.decode(state) if state else (None,) * 4
+    names = sorted(tags.split("\n")) if tags else ()
+    return memory_of((*values, edited_at, episode), names)
 
 
 _OWNED = r"(?:\w+\.)?owner = (?:%\(owner\)s|\w+\.owner)"
@@ -206,7 +192,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         working = self.execute(
             f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {SEQ_AMONG}", among
         )
-        memories = {seq: memory_from(row, tier=Tier.WORKING) for seq, *row in working}
+        memories = {seq: memory_from(row) for seq, *row in working}
         if len(memories) < len(seqs):
             archived = self.execute(
                 f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM episodic_memory AS e "
@@ -214,8 +200,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
                 among,
             )
             memories |= {
-                seq: memory_from(row, tier=Tier.ARCHIVE, episode=episode)
-                for seq, episode, *row in archived
+                seq: memory_from(row, episode) for seq, episode, *row in archived
             }
         return memories
 
