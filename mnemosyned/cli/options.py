@@ -202,7 +202,6 @@ class AnswerCommand(click.Command):
     """A command with the options --format, --json and --no-pager."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 those of click
-        """Make the command, and add the options."""
         super().__init__(*args, **kwargs)
         self.params += format_options()
 

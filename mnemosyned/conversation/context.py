@@ -397,7 +397,6 @@ class _ShortenedTail:
     def __init__(
         self, history: Sequence[Message], new: Message, *, counter: MessageCounter
     ) -> None:
-        """Begin with no result shortened; `new` is the new message, after the history."""
         self.history = list(history)
         self.new = new
         self._counter = counter

@@ -56,7 +56,6 @@ class Verb(Generic[P, R]):
     """
 
     def __init__(self, request: Callable[P, Request[R]]) -> None:
-        """Stand for the verb whose request `request` makes from the arguments of the method."""
         self.request = request
 
     @overload
@@ -152,7 +151,6 @@ class _Signature:
     """The signature of a verb's method, made when `inspect` first asks: a start does not wait."""
 
     def __init__(self, request: type[Request[Any]]) -> None:
-        """Make the signature of a method from the class of its request, when asked for."""
         self._request = request
 
     @property

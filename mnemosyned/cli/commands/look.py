@@ -220,7 +220,6 @@ class PeriodReader:
     """Reads days, weeks and months from the daemon; `fixed` contains the filters of each request."""
 
     def __init__(self, client: Caller, fixed: ListMemories) -> None:
-        """Read from `client` with the filters of `fixed`, which leave out summaries."""
         self._client = client
         self._fixed = fixed
         self._narrowed = bool(fixed.session or fixed.source or fixed.role or fixed.tag)

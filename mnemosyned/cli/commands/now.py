@@ -331,7 +331,6 @@ class EventPrinter:
     def __init__(
         self, form: str, sessions: Sequence[str], sources: Sequence[str]
     ) -> None:
-        """Print in the format `form`; empty `sessions` and `sources` filter nothing."""
         self._form = form
         self._day: date | None = None
         self._sessions = sessions

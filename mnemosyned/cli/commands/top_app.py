@@ -100,7 +100,6 @@ class SearchScreen(OverlayScreen):
     """
 
     def __init__(self, connection: Connection) -> None:
-        """Search over `connection`."""
         super().__init__()
         self._connection = connection
 
@@ -148,7 +147,6 @@ class RecordScreen(OverlayScreen):
     """The screen with one memory or summary in full."""
 
     def __init__(self, connection: Connection, id: str) -> None:
-        """Show the record with this id, read over `connection`."""
         super().__init__()
         self._connection = connection
         self._record = id

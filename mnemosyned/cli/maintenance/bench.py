@@ -130,7 +130,6 @@ class ConversationReplay:
     def __init__(
         self, memory: OpenMemory, clock: ReplayClock, report: BenchReport
     ) -> None:
-        """Replay into `memory`, whose clock is `clock`, and count in `report`."""
         self._memory = memory
         self._clock = clock
         self._report = report

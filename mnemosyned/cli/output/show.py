@@ -105,23 +105,13 @@ def injections_row(totals: InjectionTotals) -> str:
 
 
 def renderer_of(kind: type) -> Renderer:
-    """Return the renderer of a result type, imported when needed, or one that lists the fields."""
+    """Return the renderer of the result type of a verb in the shell, imported when needed."""
     # A result comes from a verb, whose module is loaded.
     for name in sorted(MODULES, key=lambda name: f"{VERBS}.{name}" not in sys.modules):
         if kind in RENDERERS:
             break
         import_module(f"{__package__}.{name}")
-    return RENDERERS.get(kind, Renderer(_fields_text))
-
-
-def _fields_text(result: object) -> str:
-    """Return a line for each field of a result whose type has no renderer."""
-    values = msgspec.to_builtins(result)
-    if not isinstance(values, dict):
-        return str(values)
-    return terminal.key_lines(
-        (name.replace("_", " "), str(value)) for name, value in values.items()
-    )
+    return RENDERERS[kind]
 
 
 def render(result: object, *, first: int = 1) -> str:
@@ -198,7 +188,6 @@ class AnswerPrinter:
     """Prints one answer, or pages of a list as they arrive, with entries numbered through."""
 
     def __init__(self, form: str) -> None:
-        """Print in the format `form`, such as `table` or `jsonl`."""
         self._form = form
         self.ids: list[str] = []
         self._remarks: list[str] = []

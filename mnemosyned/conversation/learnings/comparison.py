@@ -344,7 +344,6 @@ class LearningKeeper(ABC):
     """Port that inserts the learnings of one transaction, and reads the active learnings once."""
 
     def __init__(self) -> None:
-        """Begin a transaction in which nothing was read or inserted yet."""
         self._active: dict[str | None, ActiveLearnings] = {}
         self._inserted: set[str] = set()
 

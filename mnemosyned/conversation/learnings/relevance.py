@@ -174,7 +174,6 @@ class _MessageTerms:
     """Keywords and fields of a message, to find the learnings that concern it."""
 
     def __init__(self, text: str) -> None:
-        """Find the keywords, character pairs and fields of the message."""
         self._stems = find_keywords(text)
         self._pairs = frozenset(gram_text(text).split())
         self._fields = find_fields(text) - ALWAYS

@@ -197,7 +197,6 @@ class StoreFormat(ImportFormat):
     edits_changed = True
 
     def __init__(self, name: str) -> None:
-        """Read the description of the format with this name."""
         self.name = name
         described = read_tables(__file__, "memory_stores.toml")[self.name]
         self._shapes = {
