@@ -23,7 +23,7 @@ def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
     cannot be edited line by line.
     """
     # Loaded here: only a change of settings needs it.
-    from mnemosyned.agents.setup import documents  # noqa: PLC0415
+    from mnemosyned.agents.setup import documents, files  # noqa: PLC0415
 
     file = file.resolve()
     before = ""
@@ -39,7 +39,7 @@ def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
                 document.set_value(path, value)
             elif len(documents.values_along(document.data, path)) > len(path):
                 document.remove(path)
-        except (documents.NotEditable, documents.Unreadable) as error:
+        except files.FileRefused as error:
             written = "null" if value is msgspec.UNSET else json.dumps(value)
             raise ConfigInvalid(
                 f"{file} cannot be edited line by line; set {key} to {written} by hand",

@@ -14,12 +14,10 @@ import msgspec
 from mnemosyned.errors import DatabaseUnreachable, Kind, MemoryBusy, MnemosynedError
 from mnemosyned.importers import transcripts
 from mnemosyned.logs import logger
-from mnemosyned.memory.capture import AgentCall, AgentSession
+from mnemosyned.memory.capture import BACKGROUND, AgentCall, AgentSession
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Remember, RememberMany
 
-BACKGROUND = "background"
-"""The event under which captures of the background thread are counted."""
 REFUSALS = (Kind.INVALID, Kind.CONFLICT, Kind.NOT_FOUND)
 """Kinds of errors caused by one memory, such as a secret in it."""
 BATCH = 100

@@ -42,6 +42,10 @@ class AgentSession:
     """Ids of the memories injected into it, the oldest first."""
 
 
+BACKGROUND = "background"
+"""The event under which captures of the daemon's own thread are counted, without a hook that waits."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCall:
     """One call of a hook, or one of several from the same client."""

@@ -11,12 +11,8 @@ from hypothesis import given, strategies as st
 from support.cases import each_case
 
 from mnemosyned.agents.setup import documents
-from mnemosyned.agents.setup.documents import (
-    Document,
-    NotEditable,
-    Unreadable,
-    with_value,
-)
+from mnemosyned.agents.setup.documents import Document, Unreadable, with_value
+from mnemosyned.agents.setup.files import FileRefused
 
 SERVER = {"command": "/bin/mnem", "args": ["mcp"]}
 ENTRY = ("mcpServers", "mnem")
@@ -63,7 +59,7 @@ def test_a_set_member_is_the_only_difference(text: str) -> None:
     data = documents.read_jsonc(text)
     try:
         edited = documents.set_in_jsonc(text, ENTRY, SERVER)
-    except NotEditable:
+    except FileRefused:
         assert not isinstance(data.get("mcpServers", {}), dict)
         return
 
@@ -203,7 +199,7 @@ def test_an_edit_follows_the_layout(before: str, after: str) -> None:
 
 
 def test_a_key_that_occurs_twice_is_not_edited() -> None:
-    with pytest.raises(NotEditable, match="twice"):
+    with pytest.raises(FileRefused, match="twice"):
         documents.set_in_jsonc(
             '{"mcpServers": {}, "mcpServers": {"a": 1}}', ENTRY, SERVER
         )
@@ -290,5 +286,5 @@ def test_a_yaml_entry_is_set_renewed_and_taken_out(text: str, shown: str) -> Non
 def test_an_unusual_mapping_is_left_alone(name: str, text: str) -> None:
     document = Document(Path(name), text)
 
-    with pytest.raises(NotEditable):
+    with pytest.raises(FileRefused):
         document.set_value(("servers", "mnem"), SERVER)

@@ -19,11 +19,11 @@ from mnemosyned.conversation.briefing import has_substance
 from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.importers import transcripts
-from mnemosyned.importers.capture import BACKGROUND, Capture, TranscriptPart
+from mnemosyned.importers.capture import Capture, TranscriptPart
 from mnemosyned.importers.projects import KEY_CHARS_MAX, project_of
 from mnemosyned.logs import logger
 from mnemosyned.memory import injections
-from mnemosyned.memory.capture import AgentCall, AgentSession
+from mnemosyned.memory.capture import BACKGROUND, AgentCall, AgentSession
 from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text.endings.rating import find_ending_statements

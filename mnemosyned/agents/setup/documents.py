@@ -13,13 +13,11 @@ from typing import Any, TypeAlias
 
 import yaml
 
+from mnemosyned.agents.setup.files import FileRefused
 
-class Unreadable(Exception):
+
+class Unreadable(FileRefused):
     """The text is not in its format; the message says where."""
-
-
-class NotEditable(Exception):
-    """The text has a form in which our part cannot be written safely."""
 
 
 KeyPath = tuple[str | int, ...]
@@ -189,7 +187,7 @@ def read_jsonc(text: str) -> Json:
 def set_in_jsonc(text: str, path: KeyPath, value: Json, *, append: bool = False) -> str:
     """Return a text of JSON with comments with the value set at, or appended to, a path.
 
-    Missing objects and lists are created. Raises `Unreadable` and `NotEditable`.
+    Missing objects and lists are created. Raises `FileRefused`.
     """
     document = JsonText(text)
     root, newline = document.root, _line_end(text)
@@ -204,7 +202,7 @@ def set_in_jsonc(text: str, path: KeyPath, value: Json, *, append: bool = False)
     missing = path[depth:]
     if missing:
         if not isinstance(node.data, dict):
-            raise NotEditable(f"{dotted_path(path[:depth]) or 'it'} is not an object")
+            raise FileRefused(f"{dotted_path(path[:depth]) or 'it'} is not an object")
         value = _wrap_in_objects(missing[1:], [value] if append else value)
         return _insert_member(text, root, node, str(missing[0]), value, unit=unit)
     if append:
@@ -222,21 +220,21 @@ def _wrap_in_objects(path: KeyPath, value: Json) -> Json:
 
 
 def remove_from_jsonc(text: str, path: KeyPath) -> str:
-    """Return a JSON text without the value at a path. Raises `NotEditable`, `Unreadable`."""
+    """Return a JSON text without the value at a path. Raises `FileRefused`."""
     document = JsonText(text)
     if document.root is None:
-        raise NotEditable("it is empty")
+        raise FileRefused("it is empty")
     container, depth = _find_deepest_node(document, document.root, path[:-1])
     index = _find_member_index(container, path[-1])
     if depth < len(path) - 1 or index is None:
-        raise NotEditable(f"it has no {dotted_path(path)}")
+        raise FileRefused(f"it has no {dotted_path(path)}")
     return _remove_member(text, container, index)
 
 
 def _find_deepest_node(
     document: JsonText, root: JsonNode, path: KeyPath
 ) -> tuple[JsonNode, int]:
-    """Return the deepest existing node along a path and its depth in steps. Raises `NotEditable`."""
+    """Return the deepest existing node along a path and its depth in steps. Raises `FileRefused`."""
     node = root
     for depth, step in enumerate(path):
         index = _find_member_index(node, step)
@@ -247,13 +245,13 @@ def _find_deepest_node(
 
 
 def _find_member_index(container: JsonNode, step: str | int) -> int | None:
-    """Return the index of a member or element; None if missing. Raises `NotEditable` for a repeated key."""
+    """Return the index of a member or element; None if missing. Raises `FileRefused` for a repeated key."""
     if isinstance(container.data, list):
         is_element = isinstance(step, int) and step < len(container.members)
         return int(step) if is_element else None
     keys = [member.key for member in container.members]
     if keys.count(str(step)) > 1:  # programs differ on its value
-        raise NotEditable(f'it has "{step}" twice')
+        raise FileRefused(f'it has "{step}" twice')
     return keys.index(str(step)) if step in keys else None
 
 
@@ -385,7 +383,7 @@ def read_toml(text: str) -> Json:
 
 
 def set_in_toml(text: str, path: KeyPath, value: Json) -> str:
-    """Return a TOML text with a table set in place or appended. Raises `Unreadable` and `NotEditable`."""
+    """Return a TOML text with a table set in place or appended. Raises `FileRefused`."""
     newline = _line_end(text)
     table = newline.join(_format_toml_table(path, value)) + newline
     if value_at(read_toml(text), path) is not None:
@@ -397,7 +395,7 @@ def set_in_toml(text: str, path: KeyPath, value: Json) -> str:
 
 
 def remove_from_toml(text: str, path: KeyPath) -> str:
-    """Return a TOML text without a table and the blank line before. Raises `NotEditable`."""
+    """Return a TOML text without a table and the blank line before. Raises `FileRefused`."""
     start, end = _find_table_range(text, path)
     lines = text[:start].splitlines(keepends=True)
     if lines and not lines[-1].strip():
@@ -406,9 +404,9 @@ def remove_from_toml(text: str, path: KeyPath) -> str:
 
 
 def _format_toml_table(path: KeyPath, value: Json) -> list[str]:
-    """Return the TOML lines of a table and its subtables. Raises `NotEditable`."""
+    """Return the TOML lines of a table and its subtables. Raises `FileRefused`."""
     if not isinstance(value, dict):
-        raise NotEditable(f"{dotted_path(path)} is not a table")
+        raise FileRefused(f"{dotted_path(path)} is not a table")
     head = ".".join(map(_quote_toml_key, path))
     pairs = {key: part for key, part in value.items() if not isinstance(part, dict)}
     lines = [f"[{head}]"]
@@ -428,7 +426,7 @@ def _quote_toml_key(key: str | int) -> str:
 def _find_table_range(text: str, path: KeyPath) -> tuple[int, int]:
     """Return start and end of a table with its subtables in a text.
 
-    Raises `NotEditable` unless the table has its own heading, directly followed by its subtables.
+    Raises `FileRefused` unless the table has its own heading, directly followed by its subtables.
     """
     dot = r"[ \t]*\.[ \t]*"
     keys = dot.join(rf"""(?:{key}|"{key}"|'{key}')""" for key in map(str, path))
@@ -437,7 +435,7 @@ def _find_table_range(text: str, path: KeyPath) -> tuple[int, int]:
     headers = [n for n, line in enumerate(lines) if _HEADER.match(line)]
     own = [n for n in headers if own_header.match(lines[n])]
     if not own or own != headers[headers.index(own[0]) :][: len(own)]:
-        raise NotEditable(
+        raise FileRefused(
             f"{dotted_path(path)} is not a table with a heading of its own"
         )
     last = next((n for n in headers if n > own[-1]), len(lines)) - 1
@@ -466,8 +464,7 @@ def read_yaml(text: str) -> Json:
 def set_in_yaml(text: str, path: KeyPath, value: Json) -> str:
     """Return a YAML text with the value at a path replaced, or else added as the last entry.
 
-    `path` has one key, or two for an entry of a mapping under the root. Raises `Unreadable` and
-    `NotEditable`.
+    `path` has one key, or two for an entry of a mapping under the root. Raises `FileRefused`.
     """
     *section, name = map(str, path)
     newline = _line_end(text)
@@ -486,12 +483,12 @@ def set_in_yaml(text: str, path: KeyPath, value: Json) -> str:
         if not mapping.value or mapping.tag.endswith(":null"):
             # Such as `{}`, which entries follow now.
             if mapping.end_mark.line != key.start_mark.line:
-                raise NotEditable(f"{key.value} has a value of an unusual form")
+                raise FileRefused(f"{key.value} has a value of an unusual form")
             line = lines[after - 1]
             rest = line[mapping.end_mark.column :]
             lines[after - 1] = line[: mapping.start_mark.column].rstrip() + rest
         elif not isinstance(mapping, yaml.MappingNode) or mapping.flow_style:
-            raise NotEditable(f"{key.value} is not a block mapping")
+            raise FileRefused(f"{key.value} is not a block mapping")
     if present := _find_yaml_pair(mapping, name):
         node = present[1]
         if isinstance(value, dict) or getattr(node, "flow_style", None) is False:
@@ -509,14 +506,14 @@ def set_in_yaml(text: str, path: KeyPath, value: Json) -> str:
 def remove_from_yaml(text: str, path: KeyPath) -> str:
     """Return a YAML text without an entry; an emptied mapping is left as `{}`.
 
-    `path` has one or two keys. Raises `NotEditable` if there is no entry, and `Unreadable`.
+    `path` has one or two keys. Raises `FileRefused`, also if there is no entry.
     """
     node: yaml.Node | None = _parse_yaml_root(text)
     pairs: list[_Pair] = []
     for step in path:
         pair = _find_yaml_pair(node, str(step))
         if pair is None:
-            raise NotEditable(f"it has no {dotted_path(path)}")
+            raise FileRefused(f"it has no {dotted_path(path)}")
         pairs.append(pair)
         node = pair[1]
     lines = text.splitlines(keepends=True)
@@ -529,23 +526,23 @@ def remove_from_yaml(text: str, path: KeyPath) -> str:
 
 
 def _parse_yaml_root(text: str) -> yaml.Node | None:
-    """Return the root mapping's node; None if empty. Raises `Unreadable`, `NotEditable`."""
+    """Return the root mapping's node; None if empty. Raises `FileRefused`."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise Unreadable(" ".join(str(error).split())) from error
     if root is not None and (not isinstance(root, yaml.MappingNode) or root.flow_style):
-        raise NotEditable("it is not a block mapping")
+        raise FileRefused("it is not a block mapping")
     return root
 
 
 def _find_yaml_pair(node: yaml.Node | None, key: str) -> _Pair | None:
-    """Return a mapping's nodes for a key and its value, or None. Raises `NotEditable` for a repeated key."""
+    """Return a mapping's nodes for a key and its value, or None. Raises `FileRefused` for a repeated key."""
     if not isinstance(node, yaml.MappingNode):
         return None
     pairs = [pair for pair in node.value if pair[0].value == key]
     if len(pairs) > 1:
-        raise NotEditable(f'it has "{key}" twice')
+        raise FileRefused(f'it has "{key}" twice')
     return pairs[0] if pairs else None
 
 
@@ -597,12 +594,12 @@ class Document:
     """The text of a configuration file and its data."""
 
     def __init__(self, file: File, text: str) -> None:
-        """Read a text by the file's suffix. Raises `Unreadable`, `NotEditable` without an object."""
+        """Read a text by the file's suffix. Raises `FileRefused`, also without an object."""
         self._read, self._set, self._remove = _FORMATS[file.suffix]
         self.text = text
         self.data: Json = self._read_data(text)
         if not isinstance(self.data, dict):
-            raise NotEditable("it does not contain an object")
+            raise FileRefused("it does not contain an object")
 
     def _read_data(self, text: str) -> Json:
         """Return the data of a text in the document's format. Raises `Unreadable`."""
@@ -612,11 +609,11 @@ class Document:
             raise Unreadable("it is nested too deeply") from error
 
     def set_value(self, path: KeyPath, value: Json) -> None:
-        """Set the value at a path, in the text and in the data. Raises `NotEditable`."""
+        """Set the value at a path, in the text and in the data. Raises `FileRefused`."""
         self._apply_edit(path, self._set, with_value, value)
 
     def append(self, path: KeyPath, value: Json) -> None:
-        """Append a value to the list at a path, in a JSON document. Raises `NotEditable`."""
+        """Append a value to the list at a path, in a JSON document. Raises `FileRefused`."""
         elements = [*(value_at(self.data, path) or []), value]
         self._apply_edit(
             path,
@@ -625,7 +622,7 @@ class Document:
         )
 
     def remove(self, path: KeyPath) -> None:
-        """Remove the value at a path, and TOML tables that this leaves empty. Raises `NotEditable`."""
+        """Remove the value at a path, and TOML tables that this leaves empty. Raises `FileRefused`."""
         self._apply_edit(path, self._remove, without_value)
 
     def _apply_edit(
@@ -635,13 +632,13 @@ class Document:
         model: Callable[..., Json],
         *value: Json,
     ) -> None:
-        """Change text and data by `edit`. Raises `NotEditable` if the data are not those `model` returns."""
+        """Change text and data by `edit`. Raises `FileRefused` if the data are not those `model` returns."""
         try:
             expected = model(self.data, path, *value)
             text = edit(self.text, path, *value)
             data = self._read_data(text)
         except (LookupError, TypeError, RecursionError, Unreadable) as error:
-            raise NotEditable(
+            raise FileRefused(
                 f"{dotted_path(path)} has an unusual form there"
             ) from error
         # An object that the edit emptied may be gone too, and so may those above it.
@@ -650,7 +647,7 @@ class Document:
             if value_at(pruned, path[:length]) == {}:
                 pruned = without_value(pruned, path[:length])
         if data not in (expected, pruned):
-            raise NotEditable(
+            raise FileRefused(
                 f"{dotted_path(path)} cannot be changed without touching more"
             )
         self.text, self.data = text, data

@@ -132,11 +132,11 @@ class SettingsPart:
         return PartState.MISSING if is_missing else PartState.CURRENT
 
     def write(self, document: documents.Document) -> None:
-        """Set the part's value in the document. Raises `NotEditable`."""
+        """Set the part's value in the document. Raises `FileRefused`."""
         document.set_value(self.path, self.value)
 
     def remove(self, document: documents.Document) -> None:
-        """Remove the value at the part's path from the document. Raises `NotEditable`."""
+        """Remove the value at the part's path from the document. Raises `FileRefused`."""
         document.remove(self.path)
 
 
@@ -171,14 +171,14 @@ class EntryPart(SettingsPart):
         return PartState.CURRENT if is_current else PartState.STALE
 
     def write(self, document: documents.Document) -> None:
-        """Write the entry, keeping members that the user chose or added. Raises `NotEditable`."""
+        """Write the entry, keeping members that the user chose or added. Raises `FileRefused`."""
         present = documents.value_at(document.data, self.path) or {}
         choices = {key: present[key] for key in _USERS_CHOICE if key in present}
         others = {key: present[key] for key in present.keys() - self.value.keys()}
         document.set_value(self.path, {**self.value, **choices, **others})
 
     def remove(self, document: documents.Document) -> None:
-        """Remove the entry if all its commands start our programs. Raises `NotEditable`."""
+        """Remove the entry if all its commands start our programs. Raises `FileRefused`."""
         if self.state(document) in OURS:
             document.remove(self.path)
 
@@ -205,7 +205,7 @@ class HookPart(SettingsPart):
         return PartState.STALE if ours else PartState.MISSING
 
     def write(self, document: documents.Document) -> None:
-        """Write the hook in place of our first one, or at the end. Raises `NotEditable`."""
+        """Write the hook in place of our first one, or at the end. Raises `FileRefused`."""
         place = next(self._find_places(document), None)
         if place is None:
             document.append(self.path, dict(self.value))
@@ -215,7 +215,7 @@ class HookPart(SettingsPart):
             document.set_value(place, dict(self.value))
 
     def remove(self, document: documents.Document) -> None:
-        """Remove all our hooks of the event, and no others. Raises `NotEditable`."""
+        """Remove all our hooks of the event, and no others. Raises `FileRefused`."""
         for place in reversed(list(self._find_places(document))):
             document.remove(place)
 
@@ -325,5 +325,5 @@ def read_document(file: Path) -> documents.Document | None:
     try:
         text = decode_text(read_file(file))
         return None if text is None else documents.Document(file, text)
-    except (FileRefused, documents.Unreadable, documents.NotEditable):
+    except FileRefused:
         return None

@@ -15,7 +15,6 @@ import msgspec
 
 from mnemosyned.agents.setup.documents import (
     Document,
-    NotEditable,
     Unreadable,
     value_at,
     values_along,
@@ -49,6 +48,7 @@ from mnemosyned.agents.setup.parts import (
     read_document,
 )
 from mnemosyned.agents.setup.targets import SetupTarget
+from mnemosyned.memory.capture import BACKGROUND
 from mnemosyned.memory.values import AgentActivity
 
 _TO_WRITE = (PartState.MISSING, PartState.STALE)
@@ -123,7 +123,7 @@ def plan_file(
         problem = f"it cannot be read: {error}"
     except UnicodeEncodeError:
         problem = "the path of our program is not UTF-8"
-    except (NotEditable, FileRefused) as error:
+    except FileRefused as error:
         problem = str(error)
     else:
         return change
@@ -133,10 +133,10 @@ def plan_file(
 def _plan_own_file(
     part: OwnFile, content: bytes | None, edit: FileEdit | None
 ) -> FileChange:
-    """Return the planned change of a whole file of ours. Raises `NotEditable` if a foreign file is there."""
+    """Return the planned change of a whole file of ours. Raises `FileRefused` if a foreign file is there."""
     state = part.state_of(decode_text(content))
     if state is PartState.FOREIGN:
-        raise NotEditable("another file of this name is there; rename it first")
+        raise FileRefused("another file of this name is there; rename it first")
     is_written = edit is not None or state in _TO_WRITE
     return FileChange(
         file=part.file,
@@ -158,13 +158,13 @@ def _plan_settings(
 ) -> FileChange:
     """Return the change that writes our missing and outdated parts into a file.
 
-    Raises `Unreadable`, and `NotEditable` if a value that is not ours is at the path of a part.
+    Raises `FileRefused`, also if a value that is not ours is at the path of a part.
     """
     document = _parse_document(file, content)
     states = [(part, part.state(document)) for part in parts]
     for part, state in states:
         if state is PartState.FOREIGN:
-            raise NotEditable(describe_foreign_value(part, document))
+            raise FileRefused(describe_foreign_value(part, document))
     # The file as it was before setup: by the journal, or else without outdated parts of ours.
     edit = journal.edit_of(tool, file) or next(iter(journal.edits_of_file(file)), None)
     if edit is None:
@@ -255,7 +255,7 @@ def plan_undo(edit: FileEdit, journal: SetupJournal) -> FileChange:
         after = _remove_edit_content(edit, file, content, journal)
         if after != content:
             check_writable(file)
-    except (NotEditable, Unreadable, FileRefused) as error:
+    except FileRefused as error:
         return FileChange(file=file, before=content, after=content, problem=str(error))
     return FileChange(file=file, before=content, after=after)
 
@@ -265,12 +265,12 @@ def _remove_edit_content(
 ) -> bytes | None:
     """Return the content without an edit's parts, except those other tools need; None to delete the file.
 
-    Raises `NotEditable` if a whole file of ours was changed since the edit.
+    Raises `FileRefused` if a whole file of ours was changed since the edit.
     """
     if any(part.kind == "file" for part in edit.parts):
         if content is None or digest(content) == edit.after:
             return None
-        raise NotEditable("it has changed since the setup; delete it yourself")
+        raise FileRefused("it has changed since the setup; delete it yourself")
     others = [other for other in journal.edits_of_file(file) if other.tool != edit.tool]
     if others:
         needed = {tuple(part.path) for other in others for part in other.parts}
@@ -302,7 +302,7 @@ def recognize_edit(
         else:
             members = [part for part in parts if isinstance(part, SettingsPart)]
             written = _find_our_parts(_parse_document(file, content), members)
-    except (NotEditable, Unreadable, FileRefused):
+    except FileRefused:
         return None
     if not written:
         return None
@@ -638,9 +638,6 @@ TRANSCRIPTS_MAX = 5_000
 """Transcripts looked at, so that a check stays quick."""
 TRANSCRIPT_LEAD = timedelta(minutes=15)
 """With a transcript this much newer than the last memory, hooks do not run."""
-
-BACKGROUND = "background"
-"""The event of captures by the daemon itself, without a hook that waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
