@@ -194,6 +194,22 @@ def test_lines_around_are_read_alone(dsn: str, monkeypatch: pytest.MonkeyPatch) 
     assert not around.uses("memory_session")
 
 
+def test_questions_of_few_words_are_not_planned_anew(dsn: str) -> None:
+    with opened(dsn, grace_hours=0) as (store, service):
+        tell(service, LONG // 10, session=talk)
+        sleep_all(service)
+        run(dsn, "VACUUM ANALYZE")
+        for at in range(20):
+            assert service.recall(Recall(query=f"green{at} harbor{at}")).hits
+        with store.pool.reading(LOCAL_OWNER) as session:
+            planned_anew = session.column(
+                "SELECT statement FROM pg_prepared_statements "
+                "WHERE statement LIKE '%%WITH ORDINALITY%%' AND custom_plans > 5"
+            )
+
+    assert planned_anew == []
+
+
 @pytest.mark.parametrize(
     "request_",
     [Recall(query=QUESTIONS[0], tag=["said"]), ListMemories(tag=["said"])],

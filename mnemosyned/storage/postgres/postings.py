@@ -240,8 +240,9 @@ def occurrences_of_each(
     table, column = source
     name = _NAMES[table]
     rows = session.execute(
+        # A number of terms that the planner knows would have it plan each question anew.
         "SELECT f.seqs, f.lengths, f.times "
-        "FROM unnest(%(terms)s::int[]) WITH ORDINALITY AS a (term, number) "
+        "FROM unnest((SELECT %(terms)s::int[])) WITH ORDINALITY AS a (term, number) "
         "CROSS JOIN LATERAL (SELECT array_agg(r.seq) AS seqs, array_agg(r.length) AS lengths, "
         "array_agg(r.times) AS times FROM ("
         f"SELECT {name}.seq, {name}.{_LENGTHS[column]} AS length, "

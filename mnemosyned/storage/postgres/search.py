@@ -89,8 +89,9 @@ _AFTER = _AROUND_IT.format(
 )
 _AROUND = (
     f"SELECT near.number - 1, {MATCH_FIELDS} "
-    "FROM unnest(%(positions)s::bigint[], %(sessions)s::text[], %(sources)s::text[]) "
-    "WITH ORDINALITY AS near (position, session, source, number) "
+    # Not planned anew for each number of positions, which the planner cannot see in a SELECT.
+    "FROM unnest((SELECT %(positions)s::bigint[]), (SELECT %(sessions)s::text[]), "
+    "(SELECT %(sources)s::text[])) WITH ORDINALITY AS near (position, session, source, number) "
     f"CROSS JOIN LATERAL (({_BEFORE}) UNION ALL ({_AFTER})) AS m"
 )
 
