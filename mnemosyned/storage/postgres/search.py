@@ -306,9 +306,9 @@ class PostgresSearch(StorePart, SearchStore):
 
 # The ids of what each is made of are in its row: as rows of their own they took longer to read here.
 _EPISODES = (
-    "SELECT e.seq, ARRAY(SELECT m.id FROM placed AS p "
-    "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-    "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq ORDER BY m.created_at, m.seq), "
+    "SELECT e.seq, ARRAY(SELECT m.id FROM memory AS m WHERE m.owner = %(owner)s "
+    "AND m.seq = ANY(ARRAY(SELECT p.seq FROM placed AS p "
+    "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq)) ORDER BY m.created_at, m.seq), "
     "ARRAY(SELECT c.id FROM episode AS c WHERE c.owner = %(owner)s AND c.parent_id = e.id "
     f"ORDER BY c.covers_from, c.seq), {EPISODE_COLUMNS} FROM episode AS e "
     "WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s)"
