@@ -137,12 +137,12 @@ def text_beginning(text: str, bytes_max: int) -> str:
     """Return a text, or its longest non-empty beginning that fits `bytes_max` as JSON, its tags neutralized."""
     if json_bytes(text) <= bytes_max:
         return text
-    head = text[:bytes_max]
-    sizes = list(accumulate(json_bytes(character) - 2 for character in head))
-    end = max(1, bisect_right(sizes, bytes_max - 2))
-    while end > 1 and json_bytes(neutralize_tags(head[:end])) > bytes_max:
-        end -= 1  # a cut may make a tag, whose sign is longer
-    return neutralize_tags(head[:end])
+    too_long = bisect_right(
+        range(bytes_max),
+        bytes_max,
+        key=lambda size: json_bytes(neutralize_tags(text[:size])),
+    )
+    return neutralize_tags(text[: max(1, too_long - 1)])
 
 
 def fitting_parts(parts: Sequence[T], bytes_max: int) -> list[T]:
