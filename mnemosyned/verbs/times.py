@@ -41,16 +41,6 @@ def local_zone() -> tzinfo:
         return cast("tzinfo", datetime.now(UTC).astimezone().tzinfo)
 
 
-def zone_name() -> str | None:
-    """Return the common name of this machine's time zone; None for a zone without a name."""
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 as above
-
-    try:
-        return ZoneInfo(str(local_zone())).key
-    except (LookupError, ValueError, OSError):
-        return None
-
-
 def local_now() -> datetime:
     """Return the present time in the time zone of this machine."""
     return datetime.now(UTC).astimezone(local_zone())

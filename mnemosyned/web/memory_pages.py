@@ -42,7 +42,7 @@ from mnemosyned.text.tokens import TITLES
 from mnemosyned.verbs import conversation, memories
 from mnemosyned.verbs.listing import Days, DayTotals, ListMemories, PeriodUnit, Projects
 from mnemosyned.verbs.retention import Forget, Restore
-from mnemosyned.verbs.times import local_now, zone_name
+from mnemosyned.verbs.times import local_now, local_zone
 from mnemosyned.verbs.upkeep import Status
 from mnemosyned.web.application import Visit, make_change, redirect_to
 
@@ -487,8 +487,7 @@ def count_days(
     """
     within = {"since": str(first), "until": str(last)} if first else {}
     try:
-        zone = {"zone": name} if (name := zone_name()) else {}
-        return visit.ask(Days, within | zone, by=by).days
+        return visit.ask(Days, within | {"zone": str(local_zone())}, by=by).days
     except InvalidRequest as error:
         if error.field != "zone":
             raise

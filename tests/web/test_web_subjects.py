@@ -261,7 +261,7 @@ def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_daemon_that_does_not_know_the_zone_counts_in_its_own(
     visitor: Visitor, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_pages, "zone_name", lambda: "Moon/Base")
+    monkeypatch.setattr(memory_pages, "local_zone", lambda: "Moon/Base")
     memory.remember("tea", created_at="2026-03-08T20:00:00Z")
 
     assert visitor.get("/").status == 200
