@@ -55,7 +55,6 @@ class ParallelSummarizer(ExtractiveSummarizer):
         is_serving: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__(ratio=ratio, zone=local_zone())
-        self._ratio_text = str(ratio)
         self._is_serving = is_serving
         """True while requests are in flight; else this process takes its share of the work."""
         self._workers: list[_DigestWorker] = []
@@ -87,7 +86,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         for gone in [worker for worker in self._workers if worker.gone]:
             self._end_worker(gone)
         if not self._workers:
-            self._workers.append(_DigestWorker(self._ratio_text))
+            self._workers.append(_DigestWorker(str(self._ratio)))
         in_flight: _InFlight[K] = {}
         for key, memories in groups:
             number = next(self._numbers)
@@ -133,7 +132,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         if self._is_serving():
             return min(workers, key=lambda worker: worker.gone)
         while len(workers) < WORKERS_MAX:
-            workers.append(_DigestWorker(self._ratio_text))
+            workers.append(_DigestWorker(str(self._ratio)))
         return min(workers, key=lambda worker: (worker.gone, len(worker.in_flight)))
 
     def _collect_from_worker(
