@@ -40,6 +40,8 @@ COUNTS_IN_TEXT = ENGLISH_COUNTS | {"couple of": 2, "few": 3}
 _TABLES = read_tables(__file__, "expressions.toml")
 SEASONS: dict[str, int] = _TABLES["seasons"]
 """The first month of each season, in the northern hemisphere."""
+PARTS: dict[str, str] = _TABLES["parts"]
+"""Patterns of the parts of a day in other languages, by their English names."""
 HOURS: dict[str, tuple[int, int]] = _TABLES["hours"]
 """First and last hour of each part of a day; a night ends on the next day."""
 THIRDS: dict[str, tuple[int, int]] = _TABLES["thirds"]
@@ -219,13 +221,15 @@ def _named_span(
 ) -> TimeSpan | None:
     """Return the span of "yesterday", "Friday evening" or "last week"; None for other text."""
     if "unit" in groups:
-        return _unit_span(groups["unit"], groups["step"], today)
+        # Of "the weekend", the present one if it has begun.
+        step = groups.get("step", "this" if ahead or today.weekday() > 4 else "last")
+        return _unit_span(groups["unit"], step, today)
     if "weekday" in groups:
         day = _nearest_weekday(groups, today, ahead=ahead)
     elif "tonight" in groups:
         day = today
-    elif "word" in groups:
-        day = today + _DAYS_AHEAD.get(groups["word"], 0) * _DAY
+    elif "word" in groups or "part" in groups:
+        day = today + _DAYS_AHEAD.get(groups.get("word", ""), 0) * _DAY
     else:
         return None
     part = groups.get("part") or ("night" if "tonight" in groups else "")
@@ -280,9 +284,22 @@ def _shift_by_units(moment: datetime, unit: str, count: int) -> datetime:
     return shift_months(moment, count * (12 if unit == "year" else 1))
 
 
+def _open_span(span: TimeSpan, bound: str, now: datetime) -> TimeSpan:
+    """Return the span that begins or ends (by `bound`, such as "since") with a named one.
+
+    Its other end is now, or where that is on the wrong side, a week from the named time.
+    """
+    if bound in ("since", "after"):
+        begin = span.since if bound == "since" else span.until
+        return TimeSpan(begin, now if begin < now else shift(begin, _WEEK))
+    end = span.since if bound == "before" else span.until
+    return TimeSpan(now if now < end else shift(end, -_WEEK), end)
+
+
 SPANS_MAX = 4
 MENTIONS_MAX = 12
 """Times read of a text that mentions them."""
+_BOUNDED_GROUPS = {"weekday", "word", "tonight", "part", "unit"}
 _VERBATIM_GROUPS = {"month", "year", "season", "quarter", "weekday", "feast"}
 """Groups whose words a memory may contain verbatim; "yesterday" was another day then."""
 
@@ -302,6 +319,8 @@ _WORDS = {
     "weekdays": "|".join(WEEKDAYS_IN_TEXT),
 }
 _PATTERNS = read_patterns(__file__, "expressions.toml", **_WORDS)
+_BOUND = re.compile(_PATTERNS["bound"])
+"""A word before a time that makes it the beginning or the end of another, such as "since"."""
 _DUTY = re.compile(_PATTERNS["duty"])
 """Words that are common alone, and together say what a question is about."""
 TIME_PATTERNS = [
@@ -318,7 +337,7 @@ A pattern without such words is tried on any text.
 
 
 _HINTS = frozenset(
-    "ago last past previous this next yesterday today tomorrow tonight easter q1 q2 q3 q4".split()
+    "ago last past previous this next yesterday today tomorrow tonight noon weekend easter q1 q2 q3 q4".split()
 ).union(WEEKDAYS_IN_TEXT, ENGLISH_MONTHS)
 """Words of which every time expression without a year has at least one."""
 
@@ -363,7 +382,8 @@ def parse_times(text: str, now: datetime) -> QuestionTimes:
     if not _may_mention_time(english):
         order, subject = extract_time_order(text)
         return QuestionTimes((), text.strip(), order=order, subject_text=subject)
-    reader = _TimeReader(english, now, ahead=asks_about_future(english))
+    is_ahead = asks_about_future(english)
+    reader = _TimeReader(english, now, ahead=is_ahead, is_question=True)
     return reader.question_times()
 
 
@@ -372,16 +392,16 @@ def mentioned_spans(text: str, said_at: datetime) -> tuple[TimeSpan, ...]:
     english = translate_times(with_words_apart(text))
     if not _may_mention_time(english):
         return ()
-    return _TimeReader(english, said_at, ahead=True, spans_max=MENTIONS_MAX).spans
+    return _TimeReader(english, said_at, ahead=True, is_question=False).spans
 
 
 class _TimeReader:
     """Collects the spans of a text, and blanks out each match so that later patterns skip it."""
 
     def __init__(
-        self, text: str, now: datetime, *, ahead: bool, spans_max: int = SPANS_MAX
+        self, text: str, now: datetime, *, ahead: bool, is_question: bool
     ) -> None:
-        self._spans_max = spans_max
+        self._spans_max = spans_max = SPANS_MAX if is_question else MENTIONS_MAX
         self._spans: list[TimeSpan] = []
         self._date_terms: list[str] = []
         self._text = text
@@ -400,6 +420,9 @@ class _TimeReader:
                 spans = matched_spans(groups, now, ahead=ahead)
                 if not spans or len(self._spans) >= spans_max:
                     continue
+                bound = _BOUND.search(text[: match.start()]) if is_question else None
+                if bound and bound.lastgroup and groups.keys() & _BOUNDED_GROUPS:
+                    spans = (_open_span(spans[0], bound.lastgroup, now),)
                 self._spans.extend(spans)
                 self._unmatched = _blank_out(self._unmatched, match, "|")
                 self._is_dated |= not groups.keys().isdisjoint(
@@ -508,6 +531,9 @@ def compile_translation_rules() -> list[_TranslationRules]:
     for grammar in GRAMMARS:
         ago.update(grammar.ago_before.split()[:1], grammar.ago_after.split()[:1])
         phrases.update(_PHRASE_WORD.findall(" ".join(grammar.phrases.values())))
+    parts = "|".join(PARTS.values())
+    part_words = set(_PHRASE_WORD.findall(parts))
+    compounds = {f"{day}{part}" for day in WEEKDAYS for part in part_words}
     phrase_rules = [
         (
             join_alternatives(grammar.phrases.get(phrase, "") for grammar in GRAMMARS),
@@ -521,7 +547,12 @@ def compile_translation_rules() -> list[_TranslationRules]:
         _compile_rules(MONTHS, _date_translation_rules()),
         _compile_rules(_DAYS_IN_FIGURES, [_DATE_IN_FIGURES]),
         _compile_rules(("am", "zum"), [_DAY_ALONE]),
-        _compile_rules(WEEKDAYS, _weekday_translation_rules()),
+        _compile_rules(compounds, [(rf"({'|'.join(WEEKDAYS)})({parts})", r"\1 \2")]),
+        _compile_rules(compounds.union(WEEKDAYS), _weekday_translation_rules()),
+        _compile_rules(
+            compounds | part_words,
+            ((rf"(?<=day |row )(?:{words})", part) for part, words in PARTS.items()),
+        ),
     ]
 
 
@@ -576,7 +607,8 @@ def _weekday_translation_rules() -> Iterator[tuple[str, Translation]]:
     on = partial(_translate_weekday, step="on")
     yield rf"(?:{on_weekday}){weekday}", on
     foreign = join_alternatives(name for name in days if name not in WEEKDAYS_IN_TEXT)
-    alone = rf"(?<!herr )(?<!frau )(?P<weekday>{foreign})(?=\W*$)"
+    part = rf" (?:{'|'.join(PARTS.values())})\b"
+    alone = rf"(?<!herr )(?<!frau )(?P<weekday>{foreign})(?=\W*$|{part})"
     yield alone, on  # "on a fait quoi samedi ?"
 
 
