@@ -210,10 +210,8 @@ class ListService:
 
     def count_today(self) -> int:
         """Return the number of memories of today, in this machine's time zone."""
-        zone = local_zone()
-        midnight = datetime.combine(
-            in_zone(self.clock.now(), zone), time_of_day(), zone
-        )
+        now = in_zone(self.clock.now(), local_zone())
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
         bounds = [midnight, shift(midnight, timedelta(days=1))]
         return self.store.count_periods(bounds)[0][0]
 

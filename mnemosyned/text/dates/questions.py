@@ -289,11 +289,10 @@ def _open_span(span: TimeSpan, bound: str, now: datetime) -> TimeSpan:
 
     Its other end is now, or where that is on the wrong side, a week from the named time.
     """
+    at = span.since if bound in ("since", "before") else span.until
     if bound in ("since", "after"):
-        begin = span.since if bound == "since" else span.until
-        return TimeSpan(begin, now if begin < now else shift(begin, _WEEK))
-    end = span.since if bound == "before" else span.until
-    return TimeSpan(now if now < end else shift(end, -_WEEK), end)
+        return TimeSpan(at, now if at < now else shift(at, _WEEK))
+    return TimeSpan(now if now < at else shift(at, -_WEEK), at)
 
 
 SPANS_MAX = 4
