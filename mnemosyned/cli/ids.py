@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mnemosyned.cli.calls import connect_to_daemon
-from mnemosyned.cli.output.terminal import count_of, cut_text
+from mnemosyned.cli.output.terminal import count_of, cut_text, local_time
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound
 from mnemosyned.paths import replacing_file, state_dir
@@ -197,13 +197,13 @@ def _list_named(kind: str, client: Connection) -> Iterator[Named]:
             yield ending.id, ending.sentence
     elif kind == "injection":
         for injection in client.call(conversation.Injections(limit=LISTED_MAX)):
-            yield injection.id, f"{injection.created_at:%Y-%m-%d %H:%M}"
+            yield injection.id, local_time(injection.created_at)
     else:
         for action in client.call(upkeep.Undo(list=True)) if kind == "action" else ():
             if action.kind.value != "sleep":
-                yield action.id, f"{action.kind.value} {action.at:%Y-%m-%d %H:%M}"
+                yield action.id, f"{action.kind.value} {local_time(action.at)}"
         for row in client.call(upkeep.Log(limit=LISTED_MAX)).rows:
-            yield row.cycle, f"{row.created_at:%Y-%m-%d %H:%M}"
+            yield row.cycle, local_time(row.created_at)
 
 
 TIMEOUT_S = 1.0

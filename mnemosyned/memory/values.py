@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from mnemosyned.errors import InvalidRequest
+from mnemosyned.instants import in_zone
 from mnemosyned.text.details import Detail
 
 DEFAULT_SESSION = "default"
@@ -325,7 +326,8 @@ class EndedStatement:
     @property
     def note(self) -> str:
         """Until when the sentence applied, and what applies since: "until 3 March 2026, then: …"."""
-        return f"until {self.at.day} {self.at:%B %Y}, then: {self.successor}"
+        at = in_zone(self.at, None)
+        return f"until {at.day} {at:%B %Y}, then: {self.successor}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

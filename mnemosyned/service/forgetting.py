@@ -17,7 +17,7 @@ import msgspec
 from mnemosyned import errors, process_memory
 from mnemosyned.config.settings import Config, SettingsInForce
 from mnemosyned.ids import new_id
-from mnemosyned.instants import shift
+from mnemosyned.instants import in_zone, shift
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.forgetting import Grace, Removal, Retention
@@ -728,7 +728,7 @@ class RetentionService:
             )
         if memory.pruned_at:
             raise errors.WordsPruned(
-                f"the words of {memory.id} were pruned on {memory.pruned_at.date()}; "
+                f"the words of {memory.id} were pruned on {in_zone(memory.pruned_at, None).date()}; "
                 f"episode {memory.episode} summarizes them",
                 field="id",
             )

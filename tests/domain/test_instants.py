@@ -20,6 +20,7 @@ from mnemosyned.conversation.memory_items import MemoryItem, consolidate_memorie
 from mnemosyned.conversation.sections import Quoted
 from mnemosyned.instants import day_at, in_zone, shift, shift_months
 from mnemosyned.memory.periods import Level, Period, begin_of, key_of, open_from
+from mnemosyned.memory.values import EndedStatement
 from mnemosyned.models.summarizer import render_memory
 from mnemosyned.summary.extract import ExtractiveSummarizer, compose_episode, extract
 from mnemosyned.summary.grounding.check import GroundingSources
@@ -218,6 +219,10 @@ def test_the_day_of_a_line_is_that_of_the_local_clock(days: tuple[int, int]) -> 
     assert f"(until 2026-03-{days[1]}:" in line
     assert f"[2026-03-{days[0]:02}]" in Quoted(text="tea", said=evening).render()
     assert open_from(Level.DAY, evening).day == days[0]
+    gone = EndedStatement(
+        at=evening, by="b", reason="gone", sentence="tea", successor="no tea"
+    )
+    assert gone.note.startswith(f"until {days[0]} March 2026")
 
 
 @pytest.mark.usefixtures("local")
