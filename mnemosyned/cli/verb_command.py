@@ -44,7 +44,7 @@ UNDO_QUESTIONS = {
 def confirm_and_call(client: Connection, request: Request[R]) -> object:
     """Show a request's dry run, ask, and send it; return the result, or a dry run that selects nothing.
 
-    Raises `InvalidRequest` without a terminal; the answer no exits with code 1.
+    Raises `InvalidRequest` if there is no terminal to ask at; the answer no exits with code 1.
     """
     preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
     can_ask = sys.stdin.isatty()

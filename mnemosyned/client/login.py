@@ -74,7 +74,7 @@ def save_login(
 def choose_memory(memory: str, folders: list[str]) -> socket_path.SavedConnection:
     """Save the `memory` of folders and all below: `SERVER`, `LOCAL` or a group; return the connection.
 
-    Raises `ValueError` without a login, and `OSError`.
+    Raises `ValueError` if there is no login, and `OSError`.
     """
     with _lock_connection():
         saved = socket_path.saved_connection()
@@ -172,7 +172,7 @@ def _write_connection(
 def _lock_connection(*, waits: bool = True) -> Iterator[None]:
     """Keep other processes from changing the login's files within the block.
 
-    Raises `OSError`, and without `waits` `BlockingIOError` if another process is changing them.
+    Raises `OSError`: a `BlockingIOError` if another process is changing them and `waits` is False.
     """
     path = Path(socket_path.connection_path())
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -425,7 +425,7 @@ class Config(_Section, frozen=True):
 
     @property
     def tls_files(self) -> tuple[Path, Path] | None:
-        """Paths of the TLS certificate and key; None without TLS. Raises `ConfigInvalid` for one alone."""
+        """Paths of the TLS certificate and key; None without TLS. Raises `ConfigInvalid` if one is missing."""
         certificate, key = self.tls.certificate, self.tls.key
         if not (certificate or key):
             return None

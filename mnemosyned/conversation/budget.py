@@ -27,7 +27,7 @@ class TokenBudget:
     """Number of newest messages that are always kept."""
 
     def __post_init__(self) -> None:
-        """Check all values. Raises `InvalidRequest` for one out of range."""
+        """Check all values. Raises `InvalidRequest` if one is out of range."""
         for name in (
             "total",
             "system_reserve",

@@ -99,7 +99,7 @@ def _find_origin_url(config: str) -> str:
 
 
 def _normalize_url(url: str, *, root: str) -> str:
-    """Return a remote's URL as "host/path", or as a path for one of this machine."""
+    """Return a remote's URL as "host/path", or as a path if it is on this machine."""
     if url.lower().startswith("file://"):
         return _make_local_key(url[len("file://") :], root)
     if scheme := _URL.match(url):

@@ -161,7 +161,7 @@ def _add_source(
 ) -> None:
     """Add a source, or the files of a folder, to the plan in the `given` or recognized format.
 
-    Raises `InvalidRequest` without a format, and for a pipe that must first be saved to a file.
+    Raises `InvalidRequest` if no format is recognized, and for a pipe that must first be saved to a file.
     """
     format = given or recognize_format(source)
     if given and source.is_folder and not given.recognizes(source):

@@ -277,7 +277,7 @@ class MemoryComparison(NamedTuple):
     """Compares memories by their vectors, which were read before."""
 
     cosines_to: Callable[[str], Mapping[str, float]]
-    """Returns the cosines of a memory to all, by their ids; empty for one without a vector."""
+    """Returns the cosines of a memory to all, by their ids; empty if it has no vector."""
     rate_ending: Callable[[str, str], float | None]
     """Returns the log odds that a newer memory ends an older one; None if one of them has no vector."""
 
@@ -376,7 +376,7 @@ class MemoryVectors:
     def nearest_of(self, text: str, positions: Sequence[int], count: int) -> list[int]:  # noqa: ARG002
         """Return the `count` of these row numbers with the memories most similar to a text, in any order.
 
-        Empty if the vector of the text is not made in time.
+        Empty if this takes too long.
         """
         return []
 

@@ -378,7 +378,7 @@ class Hit:
     history: tuple[Line, ...] = ()
     """Memories superseded by it or its lines, the newest first; only on request."""
     owner: str | None = None
-    """Name of the group whose memory it is; None for one of the memory that was asked."""
+    """Name of the group whose memory it is; None if it is in the memory that was asked."""
     tags: tuple[str, ...] = ()
 
 

@@ -234,7 +234,7 @@ def _open_model(llama_cpp: Any, load: LoadModel, **options: Any) -> Any:  # noqa
 def _choose_window_tokens(llama_cpp: Any, load: LoadModel) -> int:  # noqa: ANN401
     """Return the context window in tokens: as configured, or the model's own up to `CONTEXT_TOKENS`.
 
-    Raises `RequestFailed` if the file is damaged, or without a GPU too little memory is free.
+    Raises `RequestFailed` if the file is damaged, or if there is no GPU and too little free memory.
     """
     try:
         header = llama_cpp.Llama(

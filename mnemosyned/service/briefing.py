@@ -233,7 +233,7 @@ class BriefingService:
         )
 
         def rank(learning: Learning) -> int:
-            """Return the place of a learning in the order; 4 for one that is not shown."""
+            """Return the place of a learning in the order; 4 if it is not shown."""
             place = projects.get(learning.session, "")
             if edits.is_dropped(learning.id) or is_sample(learning.text):
                 return 4

@@ -121,7 +121,7 @@ def make_counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounte
     """Return the token counter that the setting `context.tokenizer` names.
 
     None is an estimate, "model" the tokenizer of the model in `summarizer`, and any other text a
-    file. Raises `ConfigInvalid` for an unusable file, or for "model" without a model.
+    file. Raises `ConfigInvalid` if the file is unusable, or "model" has no model.
     """
     if tokenizer is None:
         return default_counter()

@@ -164,7 +164,7 @@ def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
 
 
 def check_created_at(given: Instant, now: datetime, *, field: str) -> datetime:
-    """Return a creation time in UTC. Raises `InvalidTime`, naming `field`, without a zone or after `now`."""
+    """Return a creation time in UTC. Raises `InvalidTime` if it has no zone or is after `now`."""
     created_at = instant(given)
     if created_at.tzinfo is None:
         raise errors.InvalidTime(

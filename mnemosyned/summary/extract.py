@@ -404,7 +404,7 @@ class ExtractiveSummarizer(Summarizer):
         self._zone = zone
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the best sentences, with index terms for others. Raises `SummarizerFailed` without a text."""
+        """Return the best sentences, and index terms of the rest. Raises `SummarizerFailed` for empty texts."""
         kept = (
             extract(memories, ratio=self._ratio, zone=self._zone) if memories else None
         )

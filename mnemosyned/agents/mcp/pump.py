@@ -406,7 +406,7 @@ def first_root(line: bytes) -> str:
 
 
 def make_error_response(line: bytes, reason: str) -> bytes:
-    """Return the JSON-RPC error response to a request; empty for one without a valid id."""
+    """Return the JSON-RPC error response to a request; empty if the request has no valid id."""
     # Loaded here: most messages are passed on unread.
     import json  # noqa: PLC0415
 

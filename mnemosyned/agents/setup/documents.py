@@ -594,7 +594,7 @@ class Document:
     """The text of a configuration file and its data."""
 
     def __init__(self, file: File, text: str) -> None:
-        """Read a text by the file's suffix. Raises `FileRefused`, also without an object."""
+        """Read a text by the file's suffix. Raises `FileRefused`, also if it contains no object."""
         self._read, self._set, self._remove = _FORMATS[file.suffix]
         self.text = text
         self.data: Json = self._read_data(text)

@@ -38,7 +38,7 @@ _send = cast("Callable[..., object]", edit.callback)
 def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN401
     """Send the changes given as options, or those made in the editor; return the exit code.
 
-    Raises `InvalidRequest` without changes if there is neither a terminal nor an editor.
+    Raises `InvalidRequest` if no changes are given and there is neither a terminal nor an editor.
     """
     if given.get("text") == "-":
         given["text"] = read_standard_input(WORDS)

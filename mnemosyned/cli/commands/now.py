@@ -310,7 +310,7 @@ def _follow_events(client: Connection, events: Iterator[Event]) -> Iterator[Even
 
 
 def _wait_for_daemon(client: Connection) -> bool:
-    """Wait until the daemon answers; return whether it was gone, which is printed."""
+    """Wait until the daemon answers; if it does not answer at once, print so and return True."""
     lost = False
     while True:  # until Ctrl-C
         with suppress(DaemonUnreachable):

@@ -404,7 +404,7 @@ class SetupRun:
     def guide(self) -> int:
         """Ask about each tool found on this machine, set up the confirmed ones; return the exit code.
 
-        Raises `InvalidRequest` if no tool is found, and without a terminal.
+        Raises `InvalidRequest` if no tool is found, or there is no terminal to ask at.
         """
         found = [
             name for name, target in TARGETS.items() if target.is_present(self.machine)

@@ -89,8 +89,8 @@ class ReplayClock:
 def read_conversations(paths: Sequence[Path], report: BenchReport) -> list[Said]:
     """Return the messages of all conversations below the paths, oldest first.
 
-    Count skipped files and undated messages in `report`. Raises `InvalidRequest` without
-    messages, or for too many.
+    Count skipped files and undated messages in `report`. Raises `InvalidRequest` if there
+    are no messages, or too many.
     """
     plan = plan_import([ImportSource.of_path(path) for path in paths], None)
     report.skipped_files = plan.unknown_files + len(plan.unreadable)

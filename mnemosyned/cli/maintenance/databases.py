@@ -504,7 +504,7 @@ def distribute(shards: int) -> None:
 
 
 def _open_configured_server() -> PostgresServer:
-    """Return the database server that the settings name. Raises `ConfigInvalid` without one."""
+    """Return the database server that the settings name. Raises `ConfigInvalid` if they name none."""
     return open_server(load_config(config_file()).location)
 
 

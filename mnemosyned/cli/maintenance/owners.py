@@ -63,7 +63,7 @@ def _administer(request: Request[R]) -> R:
     """Carry out a request of administration, and return the result.
 
     The daemon at a given URL does it; else this process, if the settings name a database on a
-    server; else the daemon of the login. Raises `ConfigInvalid` without any of these.
+    server; else the daemon of the login. Raises `ConfigInvalid` if there is none of these.
     """
     context = click.get_current_context()
     config = None if options.typed_url(context) else load_config(config_file())

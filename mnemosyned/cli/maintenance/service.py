@@ -214,7 +214,7 @@ def stop_process(
 
 
 def find_program() -> str:
-    """Return the path of the installed `mnemosyned`. Raises `ConfigInvalid` without one."""
+    """Return the path of the installed `mnemosyned`. Raises `ConfigInvalid` if there is none."""
     beside = Path(sys.argv[0]).resolve().with_name(PROGRAM)
     for candidate in (beside, Path(sys.executable).with_name(PROGRAM)):
         if os.access(candidate, os.X_OK):

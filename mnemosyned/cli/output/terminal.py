@@ -66,7 +66,7 @@ def ask_or_exit(question: str) -> None:
 
 
 def ask_user(question: str, *, default: bool) -> bool:
-    """Ask on standard error; an empty line answers `default`. Raises `InvalidRequest` without an answer."""
+    """Ask on standard error; an empty line answers `default`. Raises `InvalidRequest` if piped input ends."""
     shown = _text_for_stream(display.escape_line(question), sys.stderr)
     try:
         return click.confirm(shown, default=default, err=True)

@@ -435,7 +435,7 @@ def find_candidate_languages(text: str) -> frozenset[str]:
 
 
 def _normalize_letters(text: str) -> str:
-    """Return a text in lower case, with its letters spelled as in the hints."""
+    """Return a text in lower case, with ASCII apostrophes and ASCII `i`, as the hints are written."""
     low = text.casefold()
     if low.isascii():
         return low

@@ -154,7 +154,7 @@ def _take_saved_line(line: reading.TextLine, commit: _Commit | None) -> _Commit 
 
 
 def _memory_of_commit(project: str, commit: _Commit) -> Remember:
-    """Return the memory of a commit. Raises `RecordRefused` without message or date."""
+    """Return the memory of a commit. Raises `RecordRefused` if it has no message or no readable date."""
     text = "\n".join(commit.lines).strip()[:100_000]
     moment = _parse_date(commit.date)
     if not text:

@@ -212,7 +212,7 @@ class StoreFormat(ImportFormat):
         return bool(self._find_tables(source) or self._recognize_export(source))
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the memories of a database or export after a position. Raises `SourceRefused` for others."""
+        """Yield memories of a database or export after a position. Raises `SourceRefused` if it is neither."""
         if self._find_tables(source):
             yield from self._read_rows(source, position)
         elif export := self._recognize_export(source):

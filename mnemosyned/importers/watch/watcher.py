@@ -207,7 +207,7 @@ class Watcher:
         self._watches.add_folder(os.path.realpath(path), self._clock.now())
 
     def _remove_folder(self, path: str) -> None:
-        """Stop watching a folder. Raises `NotFound`, or `InvalidRequest` for one of settings."""
+        """Stop watching a folder. Raises `NotFound`, or `InvalidRequest` if the settings name it."""
         plain = os.path.realpath(path)
         if self._watches.remove_folder(plain):
             return

@@ -314,7 +314,7 @@ class CommonVectors(MemoryVectors, ABC):
         return replace(candidates, memories=memories, nearness=nearness), ""
 
     def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
-        """Return {memory id: cosine to a text} of memories with a vector; empty if none is ready in time."""
+        """Return {memory id: cosine to a text} of memories with a vector; empty if it takes too long."""
         if (asked := self._begin_search(text)) is None:
             return {}
         search, vector = asked
@@ -326,7 +326,7 @@ class CommonVectors(MemoryVectors, ABC):
         return {id: cosines[seq] for id, seq in positions.items() if seq in cosines}
 
     def nearest_of(self, text: str, positions: Sequence[int], count: int) -> list[int]:
-        """Return the `count` row numbers most similar to a text, unsorted; empty if none is ready in time."""
+        """Return the `count` of these row numbers whose memories are most like a text; empty if too slow."""
         if (asked := self._begin_search(text)) is None:
             return []
         search, vector = asked
@@ -336,7 +336,7 @@ class CommonVectors(MemoryVectors, ABC):
             return []
 
     def _begin_search(self, text: str) -> tuple[VectorSearch, bytes] | None:
-        """Return an object that searches vectors, and a text's vector; None if the model is too slow."""
+        """Return a vector search and a text's vector; None if the model is too slow or no vectors exist."""
         question = self.ask(text)
         vector = question.vector() if question else None
         search = self._search() if vector is not None else None
