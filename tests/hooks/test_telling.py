@@ -237,6 +237,25 @@ def test_a_prompt_is_told_the_rule_that_it_needs_by_meaning(shop: Shop) -> None:
     assert shop.codex(cwd="/w/other").ask("save the state to git") == ""
 
 
+def test_a_rule_of_another_project_is_told_only_if_it_bears_more_surely_on_a_prompt(
+    shop: Shop,
+) -> None:
+    shop.say("Never use emojis in any of my projects.")
+    odds = [0.85]
+    shop.service.rate_texts = lambda _, texts: odds * len(texts)
+
+    likely = shop.codex(cwd="/w/other").ask("save the state")
+    own = shop.codex("0200").ask("save the state")
+    odds = [0.97]
+    sure = shop.codex("0201", cwd="/w/other").ask("save the state")
+
+    assert ["any of my projects" in text for text in (likely, own, sure)] == [
+        False,
+        True,
+        True,
+    ]
+
+
 def rate_texts_with(shop: Shop, *words: str) -> None:
     """Let every prompt need the learnings with one of the words."""
     shop.service.rate_texts = lambda _, texts: [

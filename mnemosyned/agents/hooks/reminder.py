@@ -252,8 +252,21 @@ class Reminder:
             for each in learnings
             if known.isdisjoint((each.id, each.memory, each.session))
         ]
+        projects = self._store.agents.projects_of(
+            list({each.session for each in untold})
+        )
         ranked = sorted(
-            rank_for_request(untold, query, now=now, rate=self._service.rate_texts),
+            rank_for_request(
+                untold,
+                query,
+                now=now,
+                rate=self._service.rate_texts,
+                elsewhere={
+                    id
+                    for id, name in projects.items()
+                    if name not in ("", session.project)
+                },
+            ),
             key=lambda each: -each.confidence,
         )
         if not ranked or ranked[0].confidence < RULE_CONFIDENCE_MIN:

@@ -8,7 +8,7 @@ common.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
@@ -85,6 +85,8 @@ UNRATED = 0.09
 """Probability that a learning bears on a request of which only the words are compared."""
 SURE = 0.999
 """The highest probability by meaning to which words in common add."""
+ODDS_OF_ELSEWHERE = -2.0
+"""Log odds added for a learning from another project that may apply everywhere."""
 ODDS_OF_WORTH = 0.3
 """Logarithm of the odds by which one of worth makes a probability higher."""
 
@@ -110,8 +112,12 @@ def rank_for_request(
     *,
     now: datetime,
     rate: RateTexts | None = None,
+    elsewhere: Collection[str] = (),
 ) -> list[RankedLearning]:
-    """Return the active learnings, the most relevant by words and `rate` first; of equal ones the newest."""
+    """Return the active learnings, the most relevant by words and `rate` first; of equal ones the newest.
+
+    The confidence is lower for a learning from one of the sessions `elsewhere`, which are of other projects.
+    """
     asked = _MessageTerms(request)
     active = [each for each in learnings if each.superseded_by is None]
     ratings = rate(request, [each.text for each in active]) if rate and active else ()
@@ -126,6 +132,7 @@ def rank_for_request(
         fresh = WORTH_OF_FRESH if now - learning.created_at <= FRESH_FOR else 0
         likely = min(max(rating, 1 - SURE), SURE) if ratings else UNRATED
         odds = log(likely / (1 - likely)) + ODDS_OF_WORTH * shared
+        odds += ODDS_OF_ELSEWHERE * (learning.session in elsewhere)
         ranked.append(
             RankedLearning(
                 learning,
