@@ -54,11 +54,17 @@ def _find_form(prose: str) -> tuple[bool, bool]:
 
 
 def has_answer_form(prompt: str, text: str) -> bool:
-    """Return whether a text has what the prompt asks for: a time for "when", a name for "who"."""
+    """Return whether a text has what the prompt asks for: a time for "when", a name for "who", its "run 7"."""
     return bool(
         (_PATTERNS["when"].search(prompt) and says_when(text))
         or (_PATTERNS["who"].search(prompt) and _PATTERNS["name"].search(text))
+        or _find_numbered(prompt) & _find_numbered(text)
     )
+
+
+def _find_numbered(text: str) -> set[str]:
+    """Return what a text names by a number or letter, such as "run 7" and "experiment a"."""
+    return {name.lower() for name in _PATTERNS["numbered"].findall(text)}
 
 
 OPENING = f"<{OWN_TAG}>"

@@ -66,6 +66,7 @@ def test_sentences_that_say_little_alone_are_a_statement_together() -> None:
     ("Update: the webhook of the bank listens on port 9090", "decided"),
     ("Go-live slips to 1 February, as Stockpilot is late", "decided"),
     ("run 17 crashed once at step 31,000, gradient checkpointing fixed it", "grave"),
+    ("run 3 with learning rate 0.003 gave .79", "stated"),
     ("Search is done by Meilisearch, in a container of its own", "stated"),
     ("Set the retries of the webhook to five", "stated"),
 ])  # fmt: skip

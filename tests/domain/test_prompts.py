@@ -72,6 +72,10 @@ def test_code_is_not_compared_in_meaning() -> None:
     ("wer liest das Manuskript?", "das liest ab jetzt Jule", True),
     ("wer liest das Manuskript?", "das liest niemand", False),
     ("which port is it?", "Tuesday, says Jule", False),
+    ("what was the accuracy of run 7?", "Run 7: EfficientNet, .84", True),
+    ("what was the accuracy of run 7?", "run 17: EfficientNet, .84", False),
+    ("what did experiment B bring?", "Experiment B costs one point", True),
+    ("learning rate 0.1?", "learning rate 0.01 is too low", False),
 ])  # fmt: skip
 def test_an_answer_has_the_form_asked_for(
     prompt: str, text: str, *, fits: bool
