@@ -502,7 +502,7 @@ def candidate_scores(
         )
     scores = _penalize_little_content(query, scores, matches)
     if not candidates.nearness.cosines:
-        return scores, 1.0
+        return _penalize_repeated_questions(query, scores, matches), 1.0
     covered = 0.0
     for position, candidate in read.items():
         in_name = in_names[candidate.match.role]
@@ -525,9 +525,10 @@ def candidate_scores(
             for row, near in cosines.items()
         },
     )
-    return add_similarity(
+    scores = add_similarity(
         scores, nearness, lengths, possible=reader.possible, covered=covered
-    ), covered
+    )
+    return _penalize_repeated_questions(query, scores, matches), covered
 
 
 def _coverage(
@@ -689,6 +690,20 @@ def _penalize_little_content(
             lowered[position] = scores[position]._replace(little=little)
         (heappushpop if is_full else heappush)(best, score + little)
     return lowered
+
+
+def _penalize_repeated_questions(
+    query: Query, scores: Mapping[int, ScoreBreakdown], matches: Mapping[int, Match]
+) -> dict[int, ScoreBreakdown]:
+    """Return all scores, lowered for questions without a word that the query lacks: they answer nothing."""
+    asked = stems_with_content(" ".join(query.terms.words))
+    return {
+        position: parts._replace(asks=parts.asks - WEIGHTS.asks_again * sum(parts))
+        if question_share(matches[position].content) == 1.0
+        and stems_with_content(matches[position].content) <= asked
+        else parts
+        for position, parts in scores.items()
+    }
 
 
 def embedding_text(role: str, content: str) -> str:

@@ -229,6 +229,7 @@ def test_a_fact_before_a_request_keeps_most_of_its_score() -> None:
     ("which bike did you suggest", far(1, role="user"), far(2, role="assistant")),
     ("which bike", far(2, role="assistant"), far(1, role="")),
     ("which bike", far(2, "is a bike stolen?", role="user"), far(1, "a bike stolen")),
+    ("which bike", far(2, "bike stolen?"), far(1, "they came for the bike")),
     ("when was the bike stolen", far(2, "the bike was stolen in a very bad way"),
      far(1, "the bike was stolen there last Friday")),
 ])  # fmt: skip
