@@ -13,6 +13,7 @@ from mnemosyned.search.query import says_when
 from mnemosyned.text.frames import OWN_TAG, format_origin, neutralize_line
 from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.secrets.masking import mask_secrets
+from mnemosyned.text.tokens import find_keywords
 
 _WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__, "prompts.toml")
 
@@ -75,6 +76,8 @@ NOTICE = (
 )
 RELATED_CHARS_MAX = 240
 """Characters of a quote behind another one."""
+PART_WORDS_MIN = 2
+"""Keywords of a part of an older quote that may still apply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,17 @@ class InjectedQuote:
             return f"until {in_zone(related.ended_at, None).date()}"
         if related.source_id == self.source_id:
             return "also"
-        return "later" if related.said > self.said else "earlier"
+        if related.said > self.said:
+            return "later"
+        # A part that has nothing in common with the newer line still applies.
+        newer = find_keywords(self.text)
+        parts = [find_keywords(part) for part in _PATTERNS["joint"].split(related.text)]
+        lasts = len(parts) > 1 and any(
+            newer.isdisjoint(part)
+            and sum(not word.isdigit() for word in part) >= PART_WORDS_MIN
+            for part in parts
+        )
+        return "earlier in part" if lasts else "earlier"
 
     def assemble(self, chars_max: int) -> str:
         """Return the quote as a list item, followed by its related quotes in parentheses."""

@@ -288,6 +288,22 @@ def test_a_doubtful_successor_is_told_behind_the_line_that_it_most_likely_change
     assert "later" in one[0]
 
 
+@each_case(("older", "mark"), [
+    ("Swimming for Tom on Tuesdays, Mia has piano with Mrs. Okafor", "earlier in part"),
+    ("Swimming for Tom on Tuesdays. The piano is in the hall", "earlier in part"),
+    ("Swimming for Tom on Tuesdays, as the hall is free then", "earlier"),
+    ("Swimming for Tom on Tuesdays", "earlier"),
+])  # fmt: skip
+def test_an_older_line_of_two_statements_is_replaced_in_part(
+    older: str, mark: str
+) -> None:
+    memories = said(older, *OTHERS, "Tom's swimming moved to Wednesday")
+
+    [line] = told(memories, "m0", endings={("m0", "m5"): 2.0})
+
+    assert f"({mark}: [" in line
+
+
 def attempts(*numbers: int) -> list[MemoryRecord]:
     """Statements of one value each, the oldest last, behind others."""
     values = [f"the number of attempts for a webhook is {n} now" for n in numbers]
