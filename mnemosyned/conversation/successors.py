@@ -50,6 +50,8 @@ without parallel data", 2018)."""
 ODDS_MIN = -3.5
 """Log odds from which a newer statement is told behind an older one, which it may have changed. From lower ones
 on, hardly any more that changed it are told, and twice as many that have nothing to do with it."""
+FACT_ODDS_MAX = -2.5
+"""The most log odds of a fact after a rule: it is about one case, and never told before the rule."""
 SPREAD = 1.0
 """How much less, in log odds, a line may have than the likeliest one to have the same doubtful successor."""
 SURE_MIN = 1.0
@@ -119,17 +121,20 @@ class SuccessorFinder:
         endings_of: EndingsOf,
         compare: Callable[[Sequence[str]], MemoryComparison],
         known: Collection[str] = (),
+        rules: Collection[str] = (),
         origins: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Find successors among `statements`, which come newest first, in a person's words by `edits`.
 
-        `origins` are the sources, and perhaps speakers, of other memories, by id.
+        `rules` are the ids of learnings, and of memories that state nothing else. `origins` are the sources,
+        and perhaps speakers, of other memories, by id.
         """
         self._statements = [
             each for each in statements if not edits.is_dropped(each.memory.id)
         ][:STATEMENTS_MAX]
         self._memories = {each.memory.id: each.memory for each in self._statements}
         self._known = known
+        self._rules = rules
         self._origins = origins
         self._edits = edits
         self._endings_of = endings_of
@@ -307,6 +312,7 @@ class SuccessorFinder:
         likeness = self._compare_with_statements(quote.source_id, quote.text)
         likeness_min = LIKENESS_SHARE_MIN * likeness.to_nearest
         is_part = self._is_part(quote)
+        is_rule = quote.id in self._rules or quote.source_id in self._rules
         shared = self._rate_shared_subjects(quote.text) if is_part else {}
         newer = [
             (likeness.to_each[place], -place)
@@ -321,16 +327,20 @@ class SuccessorFinder:
         ]
         rated: list[tuple[float, int]] = []
         for _, place in nlargest(RATED_MAX, newer):
+            is_newer_rule = self._statements[-place].memory.id in self._rules
+            # A rule either surely replaces a fact or has nothing to do with it.
+            needed = SURE_MIN if is_newer_rule and not is_rule else least
             likenesses = self._list_likenesses(quote, -place)
             odds = ODDS + sum(map(mul, WEIGHTS, likenesses))
-            if odds + WORDS_ODDS_MAX >= least:
+            if odds + WORDS_ODDS_MAX >= needed:
                 words = _compare_words(quote.text, self._statements[-place].text)
                 odds += sum(map(mul, WEIGHTS[len(likenesses) :], words))
-                rated.append((odds, place))
+                if odds >= needed:
+                    most = FACT_ODDS_MAX if is_rule and not is_newer_rule else odds
+                    rated.append((min(odds, most), place))
         return [
             (odds, self._statements[-place])
             for odds, place in nlargest(SUCCESSORS_MAX, rated)
-            if odds >= least
         ]
 
     def _is_part(self, quote: InjectedQuote) -> bool:

@@ -141,6 +141,7 @@ class BriefingService:
             edits=edits,
             endings_of=self.store.endings.of,
             compare=self.compare,
+            rules=find_rules(learnings, stated),
             origins={
                 each.id: ", ".join(filter(None, (each.source, each.role)))
                 for each in memories
@@ -318,6 +319,20 @@ def _divide_statements(
             ("Decided or stated", decided, BRIEFING_CHARS_MAX),
         )
     ]
+
+
+def find_rules(
+    learnings: Sequence[Learning], statements: Iterable[ProjectStatement]
+) -> set[str]:
+    """Return the ids of learnings, and of memories whose statement has no keyword beyond their learnings."""
+    stated: dict[str, set[str]] = defaultdict(set)
+    for learning in learnings:
+        stated[learning.memory or ""] |= find_keywords(learning.text)
+    return {learning.id for learning in learnings} | {
+        each.memory.id
+        for each in statements
+        if each.memory.id in stated and each.keywords <= stated[each.memory.id]
+    }
 
 
 def quote_learning(

@@ -1,5 +1,6 @@
 """Which newer statements are told in front of older ones."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -48,6 +49,7 @@ def finder_of(
     cosines: Mapping[tuple[str, str], float] | None = None,
     endings: Mapping[tuple[str, str], float] | None = None,
     known: Sequence[str] = (),
+    rules: Sequence[str] = (),
 ) -> SuccessorFinder:
     """Find successors where pairs of an older and a newer memory are so alike and likely ends."""
     near = cosines or {}
@@ -64,6 +66,7 @@ def finder_of(
             lambda newer, older: (endings or {}).get((older, newer)),
         ),
         known=known,
+        rules=rules,
     )
 
 
@@ -286,6 +289,27 @@ def test_a_doubtful_successor_is_told_behind_the_line_that_it_most_likely_change
 
     assert ["later" in line for line in both] == [False, True]
     assert "later" in one[0]
+
+
+@each_case(("rules", "sure", "doubtful"), [
+    ([], "earlier", "later"),
+    (["m0"], "later", "later"),
+    (["m5"], "earlier", ""),
+    (["m0", "m5"], "earlier", "later"),
+])  # fmt: skip
+def test_a_fact_is_never_told_before_a_rule_and_a_rule_only_if_sure(
+    rules: Sequence[str], sure: str, doubtful: str
+) -> None:
+    memories = said("las paredes van en arena", *OTHERS, "the walls become sage green")
+    pair = ("m0", "m5")
+
+    def marks(cosine: float, odds: float) -> list[str]:
+        near, ends = {pair: cosine}, {pair: odds}
+        [line] = told(memories, "m0", cosines=near, endings=ends, rules=rules)
+        return re.findall(r"\((\w+): \[", line)
+
+    assert marks(0.6, 1.0) == [sure]
+    assert marks(0.4, -3.0) == list(filter(None, [doubtful]))
 
 
 @each_case(("older", "mark"), [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -35,7 +35,11 @@ from mnemosyned.memory.values import (
     Learning,
     MemoryRecord,
 )
-from mnemosyned.service.briefing import quote_learning, quote_memory
+from mnemosyned.service.briefing import (
+    find_rules,
+    quote_learning,
+    quote_memory,
+)
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text.dates.questions import parse_times
 from mnemosyned.text.sentences import contains_statement
@@ -134,7 +138,7 @@ class Reminder:
         known = {*session.shown, *(memory.id for memory in in_session)}
         learnings = self._service.briefings.learnings_in(session.project, edits)
         shown = [each for each in learnings if each.id in session.shown]
-        known |= _find_repeated_memories(shown, read)
+        known |= find_rules(shown, read)
         asked = {
             each.memory.id
             for each in read
@@ -225,6 +229,7 @@ class Reminder:
             endings_of=lambda ids: {**ended, **self._store.endings.of(ids)},
             compare=self._service.vectors.compare,
             known=known,
+            rules=find_rules(learnings, read),
             origins={each.by: line.owner for line in shared for each in line.ended},
         )
         joined = [
@@ -488,21 +493,6 @@ def _join_messages(
         else:
             joined[quote.source_id] = replace(first, related=(*first.related, quote))
     return list(joined.values())
-
-
-def _find_repeated_memories(
-    learnings: Iterable[Learning], statements: Iterable[ProjectStatement]
-) -> set[str]:
-    """Return the ids of memories whose statement has no keyword beyond the learnings made from the memory."""
-    stated: dict[str, set[str]] = defaultdict(set)
-    for learning in learnings:
-        if learning.memory:
-            stated[learning.memory] |= find_keywords(learning.text)
-    return {
-        each.memory.id
-        for each in statements
-        if each.memory.id in stated and each.keywords <= stated[each.memory.id]
-    }
 
 
 def _rate_keywords(query: str, statements: Iterable[ProjectStatement]) -> list[float]:
