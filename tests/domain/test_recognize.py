@@ -320,6 +320,10 @@ COMMENTS = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im H
     (COMMENTS, None, "Keine Kommentare im Code"),
     (COMMENTS, [0.9], "Keine Kommentare im Code"),
     (COMMENTS, [0.97], COMMENTS),
+    # With a word such as "never", less is enough.
+    ("i log in inglese, mai il contrario\nsi va al mare", [0.7, 0.1], "i log in inglese, mai il contrario"),
+    ("No borres nada. Si ocupa mucho, muévelo", [0.9, 0.1], "No borres nada. Si ocupa mucho, muévelo"),
+    ("Das Geld in Cent. Wenn du Zeit hast, schau rein", [0.9, 0.1], "Das Geld in Cent."),
 ])  # fmt: skip
 def test_a_sentence_is_a_rule_by_its_rating_unless_it_is_a_question(
     text: str, ratings: list[float] | None, expected: str
