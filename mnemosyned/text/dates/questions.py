@@ -284,15 +284,15 @@ def _shift_by_units(moment: datetime, unit: str, count: int) -> datetime:
     return shift_months(moment, count * (12 if unit == "year" else 1))
 
 
-def _open_span(span: TimeSpan, bound: str, now: datetime) -> TimeSpan:
+def _open_span(span: TimeSpan, bound: str, now: datetime, *, ahead: bool) -> TimeSpan:
     """Return the span that begins or ends (by `bound`, such as "since") with a named one.
 
-    Its other end is now, or where that is on the wrong side, a week from the named time.
+    Its other end is now; where that is on the wrong side, or an end is not `ahead`, a week from the named time.
     """
     at = span.since if bound in ("since", "before") else span.until
     if bound in ("since", "after"):
         return TimeSpan(at, now if at < now else shift(at, _WEEK))
-    return TimeSpan(now if now < at else shift(at, -_WEEK), at)
+    return TimeSpan(now if ahead and now < at else shift(at, -_WEEK), at)
 
 
 SPANS_MAX = 4
@@ -421,7 +421,8 @@ class _TimeReader:
                     continue
                 bound = _BOUND.search(text[: match.start()]) if is_question else None
                 if bound and bound.lastgroup and groups.keys() & _BOUNDED_GROUPS:
-                    spans = (_open_span(spans[0], bound.lastgroup, now),)
+                    span = _open_span(spans[0], bound.lastgroup, now, ahead=ahead)
+                    spans = (span,)
                 self._spans.extend(spans)
                 self._unmatched = _blank_out(self._unmatched, match, "|")
                 self._is_dated |= not groups.keys().isdisjoint(
