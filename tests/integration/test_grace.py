@@ -283,6 +283,16 @@ def test_a_chain_is_undone_link_by_link(lab: Lab, order: tuple[str, ...]) -> Non
     assert [lab.memory(id) for id in order] == before
 
 
+def test_a_learning_that_comes_back_is_superseded_by_a_newer_one(lab: Lab) -> None:
+    lab.remember("I prefer tea.", id="tea", role="user")
+    lab.do(Forget("tea"))
+    lab.remember("I prefer coffee instead of tea.", id="coffee", role="user")
+
+    lab.do(Undo())
+
+    assert [each.memory for each in lab.learnings() if each.memory != "m"] == ["coffee"]
+
+
 def test_the_receipt_says_how_many_can_be_put_back(lab: Lab) -> None:
     lab.run_cycle(force=True)
     pruned = ["m", "other"]

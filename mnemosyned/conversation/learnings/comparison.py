@@ -8,8 +8,9 @@ from bisect import insort
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
+from operator import attrgetter
 
 from mnemosyned.conversation.learnings.rules import load_shared_pattern
 from mnemosyned.memory.values import Learning, LearningKind
@@ -121,6 +122,8 @@ _PLURAL = re.compile(r"(?<=[a-zà-ÿ]{3})(?:(?<!s)s)$")
 
 _WORD = re.compile(r"\w+")
 
+_newest_first = partial(sorted, key=attrgetter("created_at"), reverse=True)
+
 ENDINGS_TRIED_MAX = 30
 """Learnings with a word in common of which it is asked whether a new one ends them, at 40 µs each."""
 REPEAT_SHARE_MIN = 0.75
@@ -160,7 +163,7 @@ class ActiveLearnings:
         return list(self._by_key.get(_make_wording_key(learning), {}).values())
 
     def find_conflicts(self, learning: Learning) -> list[Learning]:
-        """Return the indexed learnings that a newer learning contradicts, repeats or ends."""
+        """Return the indexed learnings of which a learning and the newer one contradict, repeat or end one."""
         meaning = parse_meaning(learning.text)
         conflicts = {other.id: other for other in self.find_same_wording(learning)}
         candidates = chain(
@@ -172,17 +175,21 @@ class ActiveLearnings:
             self._find_on_subject(meaning, negative=False),
         )
         for other in candidates:
-            if is_contradiction(learning, other) or is_repetition(learning, other):
+            pair = _newest_first((learning, other))
+            if is_contradiction(*pair) or is_repetition(*pair):
                 conflicts[other.id] = other
         shared = Counter(
             id
             for word in meaning.subject | meaning.rejected
+            for key in ("subject", "rejected")
             for negative in (True, False)
-            for id in self._by_key.get(("subject", word, negative), {})
+            for id, other in self._by_key.get((key, word, negative), {}).items()
+            if key == "subject" or other.created_at > learning.created_at
         )
         known = {each.id: each for each in self._newest_last} if shared else {}
         for id, _ in shared.most_common(ENDINGS_TRIED_MAX):
-            if id not in conflicts and find_ending(known[id].text, learning.text):
+            new, old = _newest_first((learning, known[id]))
+            if id not in conflicts and find_ending(old.text, new.text):
                 conflicts[id] = known[id]
         return list(conflicts.values())
 
@@ -214,6 +221,8 @@ def _list_index_keys(learning: Learning) -> Iterator[Hashable]:
         yield "slot", meaning.slot
     for word in meaning.preferred:
         yield "preferred", word
+    for word in meaning.rejected:
+        yield "rejected", word, meaning.negative
     for group, choice in meaning.choices.items():
         yield "choice", group, choice, meaning.negative
     for word in meaning.subject:
