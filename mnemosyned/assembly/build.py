@@ -172,8 +172,8 @@ def assemble_service(
     endings.on_found = retention.rewrite_stale_or_log
 
     def note_put_back(positions: Sequence[int]) -> None:
-        """Look for endings in restored memories again, and have their vectors made again."""
-        endings.find_again(positions)
+        """Have what became unread read for endings, and vectors of restored memories made again."""
+        endings.note_new_memories()
         vectors.note_edits(positions)
 
     retention.on_put_back = note_put_back

@@ -29,6 +29,8 @@ class MemoryEdit:
     """Texts of the learnings that patterns find in the old words, and not in the new ones."""
     states_learnings: bool = True
     """Whether it is a user who says the new words."""
+    undoes: datetime | None = None
+    """The time of the edit that it undoes."""
 
     def drops_learning(self, text: str) -> bool:
         """Return True if the old words state a learning, and the new ones do not, or are not a user's.

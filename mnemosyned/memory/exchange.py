@@ -154,19 +154,23 @@ class RestoreReport:
 
 @dataclass(slots=True, kw_only=True)
 class ForgottenCopy:
-    """A copy of a forgotten memory with all that belongs to it, or of learnings alone."""
+    """A copy of a forgotten memory and what belongs to it, of learnings alone, or of what an edit deleted."""
 
     seq: int = 0
     memory: dict[str, Any] = field(default_factory=dict)
     """The values of its `RECOVERABLE` fields, by name."""
-    superseded_by: int | None = None
-    supersedes: list[int] = field(default_factory=list)
-    """The memories that it had replaced, by their `seq`."""
+    successor: str | None = None
+    predecessors: dict[str, datetime] = field(default_factory=dict)
+    """The ids of the memories that it had replaced, and since when."""
     revisions: list[tuple[datetime, str | None, int, str]] = field(default_factory=list)
     """Time of each edit, text before it or None, hash of that text, and other fields as JSON."""
     learnings: list[Learning] = field(default_factory=list)
-    undone: list[EndingRecord] = field(default_factory=list)
-    """Its endings that a person undid; others are found again."""
+    edits: list[BriefingEdit] = field(default_factory=list)
+    endings: list[EndingRecord] = field(default_factory=list)
+    read: int = 0
+    """The row number up to which memories had been read for endings."""
+    revised: int = 0
+    """The row number of the newest revision of any memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

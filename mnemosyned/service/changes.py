@@ -210,7 +210,8 @@ class ChangeService:
                 if values is None and before.id not in left[CHANGED_SINCE]:
                     left[CHANGED_SINCE].append(before.id)
                 if values:
-                    edits.append(self._make_edit(before, values)[0])
+                    edit = self._make_edit(before, values)[0]
+                    edits.append(replace(edit, undoes=moment))
             return edits
 
         ids = [step.memory for step in self.store.undo.steps(action)]
@@ -319,7 +320,9 @@ class ChangeService:
                 for edit in edits
                 if edit.before.role == edit.after.role
             }
-            self.endings.find_again(edition.positions, former=former)
+            if action:
+                self.endings.find_again(edition.positions, former)
+            self.endings.note_new_memories()
             self.vectors.note_edits(edition.positions)
         return edition
 

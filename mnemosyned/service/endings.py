@@ -252,27 +252,24 @@ class EndingFinder:
                 self._has_unlearned = True  # there may be more
             is_due = is_due and self._has_unlearned and limit is None
 
-    def find_again(
-        self, positions: Sequence[int], *, former: Mapping[str, str] | None = None
-    ) -> None:
-        """Read edited or restored memories again, by row number, and store the endings found.
+    def find_again(self, positions: Sequence[int], former: Mapping[str, str]) -> None:
+        """Read edited memories again, by row number, and store the endings found of and by them.
 
         Newer memories that share words are read for the rest of `EDIT_S` seconds, as they may end
-        the memories' statements. `former` has the earlier texts of edited memories by id: rules
-        that only the new texts state are learned. It is None for restored memories.
+        the memories' statements. `former` has the earlier texts of memories by id: rules that only
+        the new texts state are learned.
         """
         memories = list(self.store.endings.memories_at(positions).values())
-        if former is not None:
-            late = [
-                each
-                for memory in memories
-                for each in self.learn(memory) or ()
-                if not contains_statement(
-                    mask_secrets(former.get(memory.id, "")), each.learning.text
-                )
-            ]
-            if late:
-                self._store_late(late)
+        late = [
+            each
+            for memory in memories
+            for each in self.learn(memory) or ()
+            if not contains_statement(
+                mask_secrets(former.get(memory.id, "")), each.learning.text
+            )
+        ]
+        if late:
+            self._store_late(late)
         ends = time.monotonic() + EDIT_S
         found: dict[int, None] = {}
         for memory in memories:
@@ -290,9 +287,14 @@ class EndingFinder:
         read = self.store.endings.memories_at(list(found)).values()
         further = [memory for memory in read if memory.id not in known]
         judgment = self._judge([*memories, *further], self._find_meanings(), ends=ends)
-        judgment.judged.clear()  # nothing is withdrawn
-        rest = self._judge(memories[judgment.done :], None)
-        if self._store_judgment(judgment) + self._store_judgment(rest):
+        rest = self._judge(memories[judgment.done :], None)  # nothing is withdrawn
+        rest.texts |= judgment.texts
+        rest.endings = [
+            each
+            for each in (*judgment.endings, *rest.endings)
+            if known & {each.older, each.newer}
+        ]
+        if self._store_judgment(rest):
             self.on_found()
 
     def _store_judgment(

@@ -14,6 +14,7 @@ from mnemosyned.config.settings import DatabaseLocation
 from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import InvalidRequest, ModelUnavailable
 from mnemosyned.fairness import ForegroundGate
+from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.memory.forgetting import Grace
@@ -209,16 +210,38 @@ def test_endings_are_restored_with_their_memories(ended: MemoryStore) -> None:
     assert [each.undone for each in ended.endings.find(limit=10)] == [True]
 
 
+@pytest.mark.parametrize("undone", [False, True])
 @pytest.mark.parametrize("forgotten", [["old"], ["new"], ["old", "new"]])
-def test_an_ending_that_was_undone_is_put_back_with_its_memories(
-    ended: MemoryStore, forgotten: Sequence[str]
+def test_an_ending_is_put_back_with_its_memories(
+    ended: MemoryStore, forgotten: Sequence[str], *, undone: bool
 ) -> None:
-    ended.endings.undo("old")
+    ended.endings.undo("old", undone=undone)
     ended.deletion.forget(forgotten, grace=GRACE)
-
     ended.deletion.put_back(forgotten)
+    for id in forgotten:
+        ended.deletion.forget([id], grace=GRACE)
+    for id in forgotten:
+        ended.deletion.put_back([id])
 
-    assert ended.endings.find(limit=10) == [replace(ENDING, undone=True)]
+    assert ended.endings.find(limit=10) == [replace(ENDING, undone=undone)]
+
+
+def test_only_what_was_stored_or_edited_since_is_read_for_what_is_put_back(
+    two: MemoryStore,
+) -> None:
+    make_finder(two).find()
+    two.deletion.forget(["old"], grace=GRACE)
+    remember_batch(two, AGAIN)
+    make_finder(two).find()
+    two.deletion.put_back(["old"])
+    assert (newer(two), list(unread(two))) == (["new"], ["again"])
+
+    make_finder(two).find()
+    two.deletion.forget(["old"], grace=GRACE)
+    edit = MemoryEdit(before=NEW, after=replace(NEW, content="Good morning."))
+    two.changes.edit([edit], now=MORNING)
+    two.deletion.put_back(["old"])
+    assert (newer(two), list(unread(two))) == (["again"], ["old", "new", "again"])
 
 
 def test_an_ending_that_was_undone_is_moved_with_its_forgotten_memory(
@@ -522,7 +545,7 @@ def test_requests_wait_for_vectors_no_longer_than_their_limits(
     meanings = RefutingMeanings()
     finder = with_encoder(store, meanings)
 
-    finder.find_again([unread(store)["new"], unread(store)["again"]])
+    finder.find_again([unread(store)["new"], unread(store)["again"]], {})
     assert meanings.asked == [GONE.content]
     assert newer(store) == ["again"]
     finder.list_endings(Endings())
@@ -536,7 +559,7 @@ def test_an_edit_reads_newer_memories_while_time_is_left(
 ) -> None:
     monkeypatch.setattr(endings, "EDIT_S", seconds)
 
-    make_finder(two).find_again([unread(two)["old"]], former={})
+    make_finder(two).find_again([unread(two)["old"]], {})
 
     assert newer(two) == (["new"] if seconds else [])
 
@@ -598,7 +621,7 @@ def test_an_edited_memory_is_compared_with_few_newer_ones(
         store, OLD, *(replace(NEW, id=f"new{number}") for number in range(4))
     )
 
-    make_finder(store).find_again([unread(store)["old"]], former={})
+    make_finder(store).find_again([unread(store)["old"]], {})
 
     assert len(newer(store)) == 2
 

@@ -16,6 +16,9 @@ from mnemosyned.errors import NotFound
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.values import Tier
 from mnemosyned.service.intake import CHUNK
+from mnemosyned.verbs.conversation import EditBriefing, RemoveLearning
+from mnemosyned.verbs.memories import EditMemory
+from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Undo
 
@@ -279,8 +282,63 @@ def test_a_chain_is_undone_link_by_link(lab: Lab, order: tuple[str, ...]) -> Non
 
     lab.do(*map(Forget, order))
     lab.do(*[Undo()] * 3)
-
     assert [lab.memory(id) for id in order] == before
+
+    for again in permutations(order):
+        lab.do(*map(Forget, order))
+        for id in again:
+            lab.restore(id)
+            stored = lab.store.memories.existing(order)
+            assert sum(each.superseded_by is None for each in stored) == 1
+        assert [lab.memory(id) for id in order] == before
+
+
+def test_what_is_put_back_gets_the_successor_that_came_meanwhile(lab: Lab) -> None:
+    lab.remember("the office is in Rome", id="rome")
+    lab.remember("the office is in Oslo", id="oslo", supersedes="rome")
+    lab.do(Forget("oslo"))
+    lab.remember("the office is in Bern", id="bern", supersedes="rome")
+
+    lab.do(Undo())
+
+    chain = [lab.memory(id).superseded_by for id in ("rome", "oslo", "bern")]
+    assert chain == ["oslo", "bern", None]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        EditMemory("late", text="I rent a garage."),
+        EditMemory("late", role="assistant"),
+        Forget("late"),
+        Forget(["new", "late"]),
+    ],
+)
+def test_an_undo_adds_no_ending_and_no_learning(lab: Lab, change: Request[Any]) -> None:
+    new = "The garage rent is 90 now. Never use tabs."
+    lab.remember(new, id="new", role="user")
+    late = "The garage rent is 80. I prefer tea. Always use spaces."
+    day = NOON - timedelta(days=1)
+    lab.remember(late, id="late", role="user", created_at=day)
+    lab.endings()
+    removed, kept = (
+        next(each for each in lab.learnings() if word in each.text)
+        for word in ("tea", "spaces")
+    )
+    lab.do(RemoveLearning(removed.id), EditBriefing(kept.id, pin=True))
+    lab.do(EditBriefing("late", pin=True), EditMemory("late", importance=0.9))
+
+    def state() -> list[str]:
+        edits = lab.store.injections.edits().by_id.items()
+        found = lab.learnings(superseded=True).learnings
+        lab.service.endings.note_new_memories()
+        return sorted(map(repr, [*found, *edits, *lab.endings()]))
+
+    before = state()
+    lab.do(change)
+    assert state() != before
+    lab.do(Undo())
+    assert state() == before
 
 
 def test_a_learning_that_comes_back_is_superseded_by_a_newer_one(lab: Lab) -> None:

@@ -56,7 +56,7 @@ UNTOLD = {
     "next",
 }
 """Fields of answers that speak of this moment or of an engine's own files."""
-OWN = {ExportedEpisode: {"seq"}, LogEntry: {"id"}, ForgottenCopy: {"superseded_by"}}
+OWN = {ExportedEpisode: {"seq"}, LogEntry: {"id"}, ForgottenCopy: {"read", "revised"}}
 """Numbers of records that are an engine's own."""
 Plain = Any
 """An answer of lists, dictionaries and texts."""

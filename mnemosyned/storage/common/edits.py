@@ -7,14 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 
+import msgspec
+
 from mnemosyned.errors import BatchChanged
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit
+from mnemosyned.memory.exchange import ForgottenCopy
 from mnemosyned.memory.values import EDITED_FIELDS, Action, Revision, Tier, column_list
 from mnemosyned.storage.common import state
 from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.injections import erase_injected_texts
-from mnemosyned.storage.common.learnings import LearningRows
-from mnemosyned.storage.common.rows import record_fields, stored_values
+from mnemosyned.storage.common.learnings import LearningRows, remove_learnings
+from mnemosyned.storage.common.rows import DERIVED, record_fields, stored_values
 from mnemosyned.storage.common.session import CommonSession, StorePart, reads, writes
 from mnemosyned.storage.common.undo import record_action
 
@@ -146,13 +149,18 @@ class EditTransaction:
 
     def _write_edit(self, seq: int, episode: int | None, edit: MemoryEdit) -> None:
         """Save the former state as a revision; write memory, learnings and index; drop outdated endings."""
-        session = self._session
+        session, id = self._session, edit.after.id
         self._changed.append(seq)
+        derived, former = ForgottenCopy(), None
         if edit.is_reworded:
             self._positions.append(seq)
-        state.add_revision(
-            session, seq, edit, changed_at=self._now, drop_history=self._drop_history
-        )
+            self._learnings.save(self._learnings.find_dropped(edit), {id: derived})
+            derived.edits = [each for each in derived.edits if each.id != id]
+            undone = {"memory_seq": seq, "changed_at": edit.undoes}
+            fields = session.select_value("revision", "fields", **undone) or "{}"
+            former = msgspec.json.decode(fields).get(DERIVED)
+        copy = None if self._drop_history else derived
+        state.add_revision(session, seq, edit, self._now, copy)
         fields = stored_values(_SET_COLUMNS, edit.after)
         session.update(session.memory_table(episode), fields, seq=seq)
         if "tags" in edit.changed_fields:
@@ -160,10 +168,15 @@ class EditTransaction:
             state.add_tags(session, seq, edit.after.tags)
         if edit.is_reworded:
             session.write_words(seq, episode, before=edit.before, after=edit.after)
-            self._learnings.apply_edit(edit)
-            erase_injected_texts(session, [edit.after.id])
-            forget_endings(session, [edit.after.id], keeps_undone=True)
-        if edit.is_moved:
+            remove_learnings(session, id=[each.id for each in derived.learnings])
+            erase_injected_texts(session, [id])
+            forget_endings(session, [id], keeps_undone=True)
+            if former:
+                copy = msgspec.convert(former, ForgottenCopy)
+                self._learnings.put_back(id, copy, [seq])
+            for learning in () if former else edit.learnings:
+                self._learnings.keep(learning)
+        if edit.is_moved or former:
             session.update(
                 "learning",
                 {

@@ -22,6 +22,7 @@ from mnemosyned.storage.common.session import (
 from mnemosyned.storage.common.state import invalidate
 from mnemosyned.text.endings.statements import sentence_at
 
+INVOLVED = "AND (older_id = ANY(%(ids)s::text[]) OR newer_id = ANY(%(ids)s::text[]))"
 _BY_NEWER = "AND newer_id = ANY(%(ids)s::text[])"
 _key = attrgetter("older", "newer", "older_place")
 ENDINGS_OF_MAX = 1_000
@@ -37,7 +38,7 @@ def forget_endings(
     """
     session.execute(
         f"DELETE FROM ending WHERE owner = %(owner)s {'AND NOT undone ' * keeps_undone}"
-        "AND (older_id = ANY(%(ids)s::text[]) OR newer_id = ANY(%(ids)s::text[]))",
+        f"{INVOLVED}",
         ids=list(ids),
     )
 

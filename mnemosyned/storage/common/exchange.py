@@ -38,7 +38,7 @@ from mnemosyned.memory.values import Action, Episode, Learning, MemoryFilter
 from mnemosyned.storage.common import listing
 from mnemosyned.storage.common.endings import restore_ending
 from mnemosyned.storage.common.injections import insert_injection, read_injections
-from mnemosyned.storage.common.learnings import insert_learning, mark_learned
+from mnemosyned.storage.common.learnings import mark_learned
 from mnemosyned.storage.common.records import insert_compaction
 from mnemosyned.storage.common.rows import (
     COMPACTIONS,
@@ -85,7 +85,7 @@ def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
     """Insert a learning unless its id is stored; return whether it was new, or why it conflicts."""
     text = session.select_value("learning", "text", id=learning.id)
     if text is None:
-        insert_learning(session, learning)
+        LEARNINGS.add(session, learning, seq=session.new_number())
         return True
     return False if text == learning.text else OTHER_WORDS
 

@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from mnemosyned.memory.edit import in_force_again
-from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import ForgottenCopy, RecoverableRecord
 from mnemosyned.memory.forgetting import (
     ForgetFilter,
@@ -29,7 +28,7 @@ from mnemosyned.memory.forgetting import (
 )
 from mnemosyned.memory.values import RECOVERABLE, Action, MemoryRecord, Recoverable
 from mnemosyned.storage.common import listing, state
-from mnemosyned.storage.common.endings import forget_endings, restore_ending
+from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.injections import forget_injected_words
 from mnemosyned.storage.common.learnings import (
     LearningRows,
@@ -38,7 +37,6 @@ from mnemosyned.storage.common.learnings import (
     remove_learnings,
 )
 from mnemosyned.storage.common.rows import (
-    ENDINGS,
     FORGOTTEN,
     REVISION_COLUMNS,
     column_names,
@@ -78,17 +76,17 @@ def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> 
         )
         for seq, memory in memories.items()
     }
-    links = session.execute(
-        "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "
-        "AND superseded_by IS NOT NULL AND (memory_seq = ANY(%(seqs)s::bigint[]) "
-        "OR superseded_by = ANY(%(seqs)s::bigint[])) ORDER BY memory_seq",
+    links = session.column(
+        "SELECT memory_seq FROM memory_state WHERE owner = %(owner)s "
+        "AND superseded_by = ANY(%(seqs)s::bigint[]) ORDER BY memory_seq",
         seqs=list(copies),
     )
-    for older, newer in links:
-        if older in copies:
-            copies[older].superseded_by = newer
-        if newer in copies:
-            copies[newer].supersedes.append(older)
+    by_id = {memory.id: copies[seq] for seq, memory in memories.items()}
+    for memory in memories.values():
+        by_id[memory.id].successor = memory.superseded_by
+    for older in session.memories_at(links).values():
+        since = older.superseded_at or older.created_at
+        by_id[older.superseded_by or ""].predecessors[older.id] = since
     revisions = session.select(
         "revision",
         f"memory_seq, {REVISION_COLUMNS}",
@@ -97,16 +95,8 @@ def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> 
     )
     for seq, changed_at, *texts in revisions:
         copies[seq].revisions.append((instant(changed_at), *texts))
-    by_id = {memory.id: copies[seq] for seq, memory in memories.items()}
-    for learning in learnings_where(session, "memory_id", list(by_id)):
-        by_id[learning.memory or ""].learnings.append(learning)
-    for ending in ENDINGS.find(
-        session,
-        "AND undone AND (older_id = ANY(%(ids)s::text[]) OR newer_id = ANY(%(ids)s::text[]))",
-        ids=list(by_id),
-    ):
-        for id in by_id.keys() & {ending.older, ending.newer}:
-            by_id[id].undone.append(ending)
+    learnings = learnings_where(session, "memory_id", list(by_id))
+    LearningRows(session).save(learnings, by_id)
     _save_copies(session, grace, by_id)
 
 
@@ -134,27 +124,46 @@ def _insert_history(
 ) -> None:
     """Insert revisions and supersessions of a restored memory, and let an import bring the memory again.
 
-    Episodes of the memories that it supersedes are emptied, to be rewritten.
+    Episodes of the memories that it supersedes are emptied, to be rewritten. The copies of its forgotten
+    predecessors and successors get their links with it.
     """
     for revision in copy.revisions:
         columns = column_names(REVISION_COLUMNS)
         row = dict(zip(columns, revision, strict=True))
         state.insert_revision(session, seq, row)
-    if memory.superseded_at:
-        state.set_state(session, seq, "superseded_at", memory.superseded_at)
-        newer = copy.superseded_by
-        if newer is not None and session.memories_at([newer]):
-            state.set_state(session, seq, "superseded_by", newer)
-    older = {
-        each: record.superseded_at or memory.created_at
-        for each, record in session.memories_at(copy.supersedes).items()
-        # When this one was forgotten, those that it superseded got its successor.
-        if (session.successor_of(each) or [None])[0] in (None, copy.superseded_by)
-    }
-    for each, moment in older.items():
-        state.set_state(session, each, "superseded_by", seq)
-        state.set_state(session, each, "superseded_at", moment)
-    state.invalidate(session, state.unpruned_episodes(session, older))
+    newer, since, chain = None, memory.superseded_at, [copy.successor]
+    while (id := chain[-1]) and since and not (newer := session.position_of(id)):
+        with state.changed_copy(session, id) as other:
+            kept = other.predecessors.items() - copy.predecessors.items()
+            other.predecessors = dict(kept) | {memory.id: since}
+            chain.append(other.successor)
+    links: dict[int, tuple[int, datetime]] = {}
+    waiting = dict(copy.predecessors)
+    stored = {each for each, _ in session.positions_of([*waiting]).values()}
+    while waiting:  # ends, as each forgotten one is met once
+        id, moment = waiting.popitem()
+        position = session.position_of(id)
+        if position:
+            # It has a successor of this one, or its own, which succeeds this one, too.
+            next_one = session.successor_of(position[0])
+            if next_one and not newer:
+                later = state.list_successors(session, next_one[0], id)
+                newer = next_one if stored.isdisjoint(later) else None
+            if next_one in (None, newer):
+                links[position[0]] = seq, moment
+        else:
+            with state.changed_copy(session, id) as other:
+                if other.successor in (None, *chain):
+                    other.successor = memory.id
+                    other.memory["superseded_at"] = moment
+                    waiting |= other.predecessors
+    if newer:
+        moment = session.memories_at([newer[0]])[newer[0]].created_at
+        links[seq] = newer[0], since or moment
+    for older, (number, moment) in links.items():
+        state.set_state(session, older, "superseded_by", number)
+        state.set_state(session, older, "superseded_at", moment)
+    state.invalidate(session, state.unpruned_episodes(session, links))
     before = (words for _, _, words, _ in copy.revisions)
     hashes = [content_hash(memory.content), *before]
     session.delete(
@@ -388,11 +397,11 @@ class DeletionStore(StorePart):
         if action:
             insert_action(session, action)
         if grace:
-            copies = {
-                f"{LEARNING}:{learning.id}": ForgottenCopy(learnings=[learning])
-                for learning in learnings_where(session, "id", ids)
-            }
-            _save_copies(session, grace, copies)
+            learnings = learnings_where(session, "id", ids)
+            copies = {learning.id: ForgottenCopy() for learning in learnings}
+            LearningRows(session).save(learnings, copies)
+            by_key = {f"{LEARNING}:{id}": copy for id, copy in copies.items()}
+            _save_copies(session, grace, by_key)
         removal = Removal(learnings=remove_learnings(session, id=ids))
         if removal.learnings and not grace:
             state.request_purge(session)
@@ -410,7 +419,6 @@ class DeletionStore(StorePart):
         keeper = LearningRows(session)
         calls: set[str] = set()
         returned: dict[int, MemoryRecord] = {}
-        undone: list[EndingRecord] = []
         for key in keys:
             found = FORGOTTEN.find(session, "AND id = %(key)s", key=key)
             if not found or (found[0].data.memory and session.position_of(key)):
@@ -422,21 +430,13 @@ class DeletionStore(StorePart):
                 seq = self._insert_memory(session, memory, seq)
                 returned[seq] = memory
                 _insert_history(session, seq, memory, copy)
-            for learning in copy.learnings:
-                keeper.keep(learning)
-                newer = learning.superseded_by
-                if newer and learnings_where(session, "id", [newer]):
-                    superseded = {"superseded_by": newer}
-                    session.update("learning", superseded, id=learning.id)
-            undone += copy.undone
+            keeper.put_back(key, copy, returned)
             calls.add(found[0].call)
             session.delete("forgotten", id=key)
         for seq, memory in returned.items():
             if memory.superseded_at and session.successor_of(seq) is None:
                 # What superseded it is gone: it holds again.
                 state.end_supersession(session, seq)
-        for ending in undone:
-            restore_ending(session, ending)
         delete_actions(
             session,
             "id = ANY(%(calls)s::text[]) AND NOT EXISTS (SELECT 1 FROM forgotten AS f "

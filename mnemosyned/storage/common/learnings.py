@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from mnemosyned.conversation.learnings import comparison
 from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import MemoryEdit
+from mnemosyned.memory.exchange import ForgottenCopy
 from mnemosyned.memory.listing import LearningFilter, Place, RecordKind
 from mnemosyned.memory.values import Learning, MemoryRecord
-from mnemosyned.storage.common import injections
-from mnemosyned.storage.common.endings import read_ended, read_memories_after
+from mnemosyned.storage.common import endings, injections
 from mnemosyned.storage.common.listing import source_condition
-from mnemosyned.storage.common.rows import LEARNINGS
+from mnemosyned.storage.common.rows import BRIEFING_EDITS, ENDINGS, LEARNINGS
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
@@ -21,7 +21,7 @@ from mnemosyned.storage.common.session import (
     reads,
     writes,
 )
-from mnemosyned.storage.common.state import request_purge
+from mnemosyned.storage.common.state import changed_copy, request_purge
 from mnemosyned.text.terms import parse_terms
 
 READ_MAX = 5_000
@@ -45,24 +45,68 @@ class LearningRows(comparison.LearningKeeper):
         )
 
     def insert(self, learning: Learning, *, superseded: Sequence[str]) -> None:
-        insert_learning(self._session, learning)
+        LEARNINGS.add(self._session, learning, seq=self._session.new_number())
         if superseded:
             self._session.update(
                 "learning", {"superseded_by": learning.id}, id=superseded
             )
 
-    def apply_edit(self, edit: MemoryEdit) -> None:
-        """Delete the learnings that an edited memory no longer states, and store the new learnings."""
-        stored = learnings_where(self._session, "memory_id", [edit.before.id])
-        gone = [each.id for each in stored if edit.drops_learning(each.text)]
-        remove_learnings(self._session, id=gone)
-        for learning in edit.learnings:
+    def save(
+        self, learnings: Iterable[Learning], copies: Mapping[str, ForgottenCopy]
+    ) -> None:
+        """Add learnings, endings and edits of briefings to copies, by the id of a memory or learning."""
+        session, by_id = self._session, {**copies}
+        for each in learnings:
+            by_id[each.id] = copies.get(each.memory or "") or copies[each.id]
+            by_id[each.id].learnings.append(each)
+        of_these = "AND id = ANY(%(ids)s::text[])"
+        for edit in BRIEFING_EDITS.find(session, of_these, ids=list(by_id)):
+            by_id[edit.id].edits.append(edit)
+        for ending in ENDINGS.find(session, endings.INVOLVED, ids=list(copies)):
+            for id in copies.keys() & {ending.older, ending.newer}:
+                copies[id].endings.append(ending)
+        read = session.select_value("ending_progress", "position") or 0
+        revised = session.select_value("revision", "max(seq)") or 0
+        for copy in copies.values():
+            copy.read, copy.revised = read, revised
+
+    def put_back(self, id: str, copy: ForgottenCopy, restored: Collection[int]) -> None:
+        """Restore what `save` added to a copy, once the memory `id` has its former text again.
+
+        Memories that were stored or edited since, but not those at the row numbers `restored`, are to be read
+        for endings again. Endings with edited ones are left out. If the other memory of an ending is forgotten,
+        its copy gets the ending.
+        """
+        session = self._session
+        for learning in copy.learnings:
             self.keep(learning)
+            newer = learning.superseded_by
+            if newer and learnings_where(session, "id", [newer]):
+                session.update("learning", {"superseded_by": newer}, id=learning.id)
+        for edit in copy.edits:
+            BRIEFING_EDITS.add(session, edit, UNLESS_KNOWN)
+        own = session.position_of(id)
+        if own is None:  # learnings alone
+            return
+        since = f"AND seq > {copy.revised:d}"
+        edited = {*session.select_column("revision", "memory_seq", since)}
+        edited.difference_update(restored)
+        again = (own[0], *edited) if edited else ()
+        read = min([copy.read, *(seq - 1 for seq in again)])
+        session.update("ending_progress", {"position": read}, f"AND position > {read}")
+        for ending in copy.endings:
+            other = ending.newer if ending.older == id else ending.older
+            position = session.position_of(other)
+            if position is None:
+                with changed_copy(session, other) as forgotten:
+                    forgotten.endings.append(ending)
+            elif position[0] not in edited:
+                ENDINGS.add(session, ending, UNLESS_KNOWN)
 
-
-def insert_learning(session: CommonSession, learning: Learning) -> None:
-    """Insert a learning with all of its values, without a comparison with stored learnings."""
-    LEARNINGS.add(session, learning, seq=session.new_number())
+    def find_dropped(self, edit: MemoryEdit) -> list[Learning]:
+        """Return the learnings that an edited memory no longer states."""
+        stored = learnings_where(self._session, "memory_id", [edit.before.id])
+        return [each for each in stored if edit.drops_learning(each.text)]
 
 
 def learnings_where(
@@ -81,8 +125,7 @@ def remove_learnings(session: CommonSession, **where: Iterable[str]) -> int:
 
     Learnings that they superseded apply again.
     """
-    rows = session.delete("learning", "RETURNING id", **where).fetchall()
-    removed = [id for (id,) in rows]
+    removed = [id for (id,) in session.delete("learning", "RETURNING id", **where)]
     if removed:
         injections.forget_injected_words(session, removed)
         session.update("learning", {"superseded_by": None}, superseded_by=removed)
@@ -124,7 +167,7 @@ class LearningStore(StorePart):
         self, session: CommonSession, *, limit: int
     ) -> dict[int, MemoryRecord]:
         """Return {row number: memory}, ascending, of up to `limit` memories not yet read for learnings."""
-        return read_memories_after(
+        return endings.read_memories_after(
             session,
             _read_lowest_learned(session) or 0,
             limit=limit,
@@ -256,7 +299,7 @@ def _drop_ended(
         "AND memory_seq = ANY(%(positions)s::bigint[]) AND superseded_at IS NOT NULL",
         positions=[*positions.values()],
     )
-    ended = read_ended(session, ids)
+    ended = endings.read_ended(session, ids)
     current = []
     for learning in learnings:
         if positions.get(learning.memory or "") in superseded:

@@ -57,6 +57,8 @@ EXPORTED_EPISODE = (
 """Columns of an episode `e`, for `exported_episode_from`."""
 
 
+DERIVED = "derived"
+"""The key of what an edit deleted among the fields of a revision; only its undo reads it."""
 _FIELDS = {
     **{field.column: field.name for field in ROW_FIELDS},
     "memory_id": "memory",
@@ -77,7 +79,12 @@ _COLUMNS = {name: column for column, name in _FIELDS.items()} | {
 # Made with the import: no type may be built while another thread can use it.
 _decode_copy = msgspec.json.Decoder(ForgottenCopy).decode
 _JSON: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("metadata", "fields", "memories"), msgspec.json.decode),
+    **dict.fromkeys(("metadata", "memories"), msgspec.json.decode),
+    "fields": lambda text: {
+        name: value
+        for name, value in msgspec.json.decode(text).items()
+        if name != DERIVED
+    },
     "shown": lambda text: tuple(msgspec.json.decode(text)),
     "data": _decode_copy,
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Literal
@@ -11,12 +12,16 @@ import msgspec
 
 from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.edit import HISTORY_MAX, REVISIONS_MAX, MemoryEdit
+from mnemosyned.memory.exchange import ForgottenCopy
 from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.periods import distinct_details
 from mnemosyned.memory.values import TAGS_MAX, Episode, MemoryRecord
 from mnemosyned.storage.common.rows import (
+    DERIVED,
     EPISODE_COLUMNS,
+    FORGOTTEN,
     episode_from,
+    stored_values,
 )
 from mnemosyned.storage.common.session import UNLESS_KNOWN, CommonSession, replace_by
 
@@ -166,6 +171,15 @@ def _remove_from_log(session: CommonSession, episode: str) -> None:
     session.update("consolidation_log", erased, episode_id=episode)
 
 
+@contextmanager
+def changed_copy(session: CommonSession, id: str) -> Iterator[ForgottenCopy]:
+    """Yield the copy of a forgotten memory, which the caller may change; one of no memory if there is none."""
+    records = FORGOTTEN.find(session, "AND id = %(id)s", id=id)
+    yield records[0].data if records else ForgottenCopy()
+    for record in records:
+        session.update("forgotten", stored_values("data", record), id=id)
+
+
 def request_purge(session: CommonSession) -> None:
     """Record that deleted words wait for a purge, which must begin after this call."""
     session.insert("scrub_due", asked=session.new_number())
@@ -201,21 +215,22 @@ def add_revision(
     session: CommonSession,
     seq: int,
     edit: MemoryEdit,
-    *,
     changed_at: datetime,
-    drop_history: bool,
+    derived: ForgottenCopy | None,
 ) -> None:
     """Save the text and fields before an edit as a revision; keep the newest `REVISIONS_MAX`.
 
-    With `drop_history` save only the time of the edit, and erase the texts of earlier revisions.
+    `derived` has what the edit deletes. With None, save only the time of the edit, and erase the texts of
+    earlier revisions.
     """
     text = edit.before.content
     revision = {"changed_at": changed_at, "content_hash": content_hash(text)}
     earlier: dict[str, object] = {"content": None, "fields": "{}"}
-    if drop_history:
+    if derived is None:
         session.update("revision", earlier, memory_seq=seq)
     else:
         fields = {name: getattr(edit.before, name) for name in edit.changed_fields}
+        fields |= {DERIVED: derived} if edit.is_reworded else {}
         earlier["fields"] = msgspec.json.encode(fields).decode()
         earlier["content"] = text if text != edit.after.content else None
     insert_revision(session, seq, revision | earlier)
@@ -235,11 +250,11 @@ def supersede(session: CommonSession, *, old: str, new: str) -> None:
     if newer is None:
         raise NotFound(f"no memory has the id {new!r}", field="id")
     new_seq = newer[0]
-    chain = _list_successors(session, position[0], old)
+    chain = list_successors(session, position[0], old)
     if new_seq in chain:  # the same call again
         return
     seq, changed = chain[-1], [chain[-1]]
-    if seq in _list_successors(session, new_seq, new):
+    if seq in list_successors(session, new_seq, new):
         end_supersession(session, new_seq)
         changed.append(new_seq)
     moment = session.memories_at([new_seq])[new_seq].created_at
@@ -249,7 +264,7 @@ def supersede(session: CommonSession, *, old: str, new: str) -> None:
     invalidate(session, unpruned_episodes(session, changed))
 
 
-def _list_successors(session: CommonSession, seq: int, id: str) -> list[int]:
+def list_successors(session: CommonSession, seq: int, id: str) -> list[int]:
     """Return the row numbers of a memory and its successors in order. Raises `InvalidRequest` for too many."""
     chain = [seq]
     while successor := session.successor_of(chain[-1]):
