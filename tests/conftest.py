@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import sqlite3
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -47,6 +48,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Workers get the size of pytest's own terminal, which is not that of the answers under test.
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
+
+# Days begin at midnight in the zone of the process; most tests name theirs in UTC.
+os.environ["TZ"] = "UTC"
+time.tzset()
 
 # Where a test module imports numpy first, its threads would spin after each short product: four fifths of the
 # processor time of the tests of vectors.
