@@ -8,10 +8,11 @@ import pytest
 from domain.test_patterns import is_ambiguous
 from support.cases import each_case
 
-from mnemosyned.text.endings.plain import A_PLACE
+from mnemosyned.text.endings.plain import A_PLACE, moves_thing
 from mnemosyned.text.endings.rating import (
     CUE_COUNT,
     FORMER_SHARE,
+    OVER_MARGIN,
     PLAIN_MARGIN,
     SHARE,
     VALUE_SHARE,
@@ -107,6 +108,7 @@ class EagerMeanings:
     ("The limit is 30.", "The limit is 50.", True),
     ("The rent is 1150 euros a month.", "The rent is 1240 euros a month.", True),
     ("Das Limit beträgt 5 MB.", "Das Limit beträgt 8 MB.", True),
+    ("Das Limit beträgt 500 Anfragen pro Tag.", "Das Limit beträgt 800 Anfragen pro Tag.", True),
     ("The deadline is June 1.", "The deadline is June 15.", True),
     ("Die Abgabe ist am 1. Juni.", "Die Abgabe ist am 15. Juni.", True),
     ("The budget is 12,000 pounds.", "The budget is 15,000 pounds.", True),
@@ -141,6 +143,7 @@ class EagerMeanings:
     ("The limit is 30.", "The limit is not 50.", False),
     ("Room 5 is free.", "Room 6 is free.", False),
     ("Bus 5 runs every 10 minutes.", "Bus 6 runs every 10 minutes.", False),
+    ("The bus 5 takes 10 minutes.", "Bus 6 takes 9 minutes.", False),
     ("Five options:", "Two options:", False),
     ("Ada closed ticket 41.", "Ada closed ticket 42.", False),
     ("Deployed release 7", "Deployed release 8", False),
@@ -272,6 +275,7 @@ def test_another_place_holder_or_state_needs_a_cue(
     ("De winkel is dicht.", "De winkel is weer open.", True),
     ("web-03 is out of the pool.", "web-03 is back in the pool.", True),
     ("web-03 is out of the pool.", "web-04 is back in the pool.", False),
+    ("The test server is down.", "The test is up.", False),
     ("Grandma is in the hospital.", "Grandma is home again.", True),
     ("Grandma is in the hospital.", "Grandpa is home again.", False),
     ("I'm vegetarian.", "I eat meat again.", True),
@@ -399,6 +403,42 @@ def test_words_are_plain_by_a_cue_and_by_what_both_share(
     places = (CUE_COUNT, SHARE, VALUE_SHARE, FORMER_SHARE)
     assert tuple(features[place] for place in places) == pytest.approx(expected)
     assert plain_margin(features) == PLAIN_MARGIN * is_plain
+
+
+@each_case(("older", "newer", "margin"), [
+    ("Standup is every morning.", "Standups are gone.", OVER_MARGIN),
+    ("Standup is every morning.", "Standups are gone, I think.", 0.0),
+    ("Standup is every morning.", "The standup bot is gone.", 0.0),
+])  # fmt: skip
+def test_what_is_over_in_the_same_words_needs_less(
+    older: str, newer: str, margin: float
+) -> None:
+    (old,), (new,) = read_statements(older), read_statements(newer)
+
+    assert plain_margin(list_features(old, new)) == margin
+
+
+KEYS = "The spare keys are in my drawer."
+
+
+@each_case(("older", "newer", "is_moved"), [
+    (KEYS, "I moved the spare keys to the safe.", True),
+    (KEYS, "I put the new keys in the safe.", False),
+    (KEYS, "I put the keys of the car in the safe.", False),
+    (KEYS, "I want to move the spare keys to the safe.", False),
+    (KEYS, "I moved the spare keys to Monday.", False),
+    ("The office is at 14 King Street.", "The office has moved to 220 Mill Road.", True),
+    ("Karin is onze notaris.", "Karin is verhuisd naar Delft.", False),
+    ("Das Cello steht im Zimmer.", "Mein Cello habe ich in den Keller gebracht.", True),
+    ("Zdjęcia są na laptopie.", "Zdjęcia przeniosłam na dysk.", True),
+    ("Il contratto è nel cassetto.", "Ho spostato il contratto in cassaforte.", True),
+])  # fmt: skip
+def test_a_thing_is_moved_from_where_it_was(
+    older: str, newer: str, *, is_moved: bool
+) -> None:
+    (old,), (new,) = read_statements(older), read_statements(newer)
+
+    assert moves_thing(old, new) == is_moved
 
 
 @each_case(("newer", "former"), [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 from mnemosyned.text.endings.statements import (
@@ -63,6 +64,7 @@ _ADDITIVE, _DATED, _DEFINITE, _INDEFINITE, _LIGHT, _PLURAL = (
 )
 _HOLDING = _WORDS["standing"] | _DATED
 _ARTICLES = _DEFINITE - _WORDS["others"]
+_CONTRARY = frozenset((*DOUBTS, "negation"))
 _EMPTY = _LIGHT | _WORDS["every"] | _WORDS["new"]
 _PART = re.compile("as*f+s+-?[vc]|a?s+[pa]+f+s*-?[vc]|af+s*pa*s+-?[vc]")
 """A fresh word in a subject: article, preposition, verb, change, fresh and shared word by their initials."""
@@ -132,7 +134,10 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
     number: "removed server 3", "removed server 4". With `by_words`, where no vector is asked, it is enough
     that they share only names and values; a capital at the beginning may be that of a name.
     """
-    (first, *after), (new_first, *new_after) = old.frame[:2], new.frame[:2]
+    (first, *after), (new_first, *new_after) = (
+        [word for word in each.frame if word.key not in _ARTICLES][:2]
+        for each in (old, new)
+    )
     if first.key == new_first.key and any(
         word.kind == other.kind == "number"
         and not (word.unit or other.unit)
@@ -158,11 +163,15 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
     if len(fresh) == len(gone) == 1:
         if fresh[0].unit == gone[0].unit == "day" and not new.cues:
             return not _has(new, "dated")
-        return all(
-            word.kind in ("number", "code") and not word.unit
-            for word in (*fresh, *gone)
-        ) and any(
-            word.start > fresh[0].start and word.kind in VALUE_KINDS for word in shared
+        before = [word for word in new.frame if word.start < fresh[0].start]
+        # Not behind "is" or "at": "the limit is 500 requests per minute".
+        is_label = not before or (before[-1].kind and before[-1].key not in _HOLDING)
+        return (
+            bool(is_label)
+            and all(
+                w.kind in ("number", "code") and not w.unit for w in (*fresh, *gone)
+            )
+            and any(w.start > fresh[0].start and w.kind in VALUE_KINDS for w in shared)
         )
     return (
         by_words
@@ -217,7 +226,7 @@ def surely_ends(
         return True
     if new.signs.isdisjoint(DOUBTS) and (_drops(old, new) or _resumes(old, new)):
         return True
-    if (old.signs | new.signs) & {*DOUBTS, "negation"}:
+    if (old.signs | new.signs) & _CONTRARY:
         return False
     thing, switched = _read_switch(new)
     if thing and (was := _read_switch(old))[0] == thing:
@@ -532,7 +541,8 @@ def _read_switch(statement: Statement) -> tuple[str, str]:
     if not match:
         return "", ""
     thing = [word for word in match[1].split() if word not in _ARTICLES]
-    return " ".join(thing[:1] + [w for w in thing[1:] if w != "server"]), match[2]
+    words = [w for w in thing[1:] if w != "server" or thing[0] == "test"]
+    return " ".join(thing[:1] + words), match[2]
 
 
 def _moves_away(old: Statement, new: Statement) -> bool:
@@ -551,6 +561,36 @@ def _moves_away(old: Statement, new: Statement) -> bool:
         and ("when" in kinds) == ("when" in new_kinds)
         and ("name" not in kinds or not new_kinds.isdisjoint(VALUE_KINDS))
         and not names_owner(new, [is_among(word.key, old) for word in new.words], old)
+    )
+
+
+def moves_thing(old: Statement, new: Statement) -> bool:
+    """Tell whether `new` probably moves what `old` says the place or day of: "I moved the keys to the safe"."""
+    shift = _search("shifting", new)
+    is_held = any(_has(old, name) for name in ("staying", "light", "dated"))
+    signs = (old.signs | new.signs) & _CONTRARY | ((new.signs - old.signs) & {"new"})
+    if not shift or not is_held or old.cues or signs:
+        return False
+    kinds: list[set[str]] = []
+    for each, other in ((old, new), (new, old)):
+        words = [w for w in each.words if w.key not in _LIGHT | _WORDS["staying"]]
+        are_fresh = [not is_among(word.key, other) for word in words]
+        fresh = list(compress(words, are_fresh))
+        # Both first say what is moved, in the same words, and then where it is.
+        if not fresh or are_fresh[0] or are_fresh != sorted(are_fresh):
+            return False
+        before = [w for w in each.frame if w.start < fresh[0].start]
+        place = next((w for w in before[::-1] if w.key not in _ARTICLES), fresh[0])
+        is_other = bool(place.kind) or place.key in _HOLDING | _WORDS["others"]
+        is_other |= place.key in _WORDS["belonging"] and (
+            each is old or place.key != "do"
+        )
+        if is_other or fresh[0].unit or len(fresh) > SUCCESSOR_WORDS_MAX:
+            return False
+        kinds.append({word.kind for word in fresh})
+    is_behind = "german" in new.signs or shift.start() < fresh[0].start
+    return is_behind and all(
+        (k in kinds[0]) == (k in kinds[1]) for k in ("when", "code")
     )
 
 

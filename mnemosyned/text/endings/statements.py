@@ -37,6 +37,7 @@ _WORD_ENDS = r"(?!\w|-(?!(?:se|me|te|nos)(?!\w)))"
 """No letter follows, nor a hyphen that joins more than a pronoun: `mudou-se`, but not `rose-garden`."""
 _TOKEN = re.compile(r"[^\W_](?:(?:[\w.@:/%+'-]|(?<=\d),(?=\d))*\w)?[%€$£]?")
 _TIME = re.compile(r"\d{1,2}(?:[:h.]\d\d|h|am|pm)\Z")
+_HOUR_UNIT = re.compile(r" (?:am|pm|uhr|h)(?!\w)")
 _HOUR = re.compile(r"1?\d|2[0-4]")
 _AT = re.compile(r"(?<!\w)(?:at|um|om|las|alle|às|kl\.?|klockan|o|в) $")
 _QUOTED = re.compile(r"[\"“„«‚][^\"”“»]{2,200}[\"”“»]")
@@ -238,7 +239,7 @@ def _read_words(
             kind, unit = "when", "day" if word[0].isdigit() else ""
         elif not word.isalpha() and any(map(str.isdigit, word)):
             kind = "number" if word[0].isdigit() else "code"
-            if _TIME.match(word) or low.startswith((" am", " pm", " uhr", " h"), end):
+            if _TIME.match(word) or _HOUR_UNIT.match(low, end):
                 kind = "when"
         elif is_weekday(key) and key not in rules.empty:
             kind = "when"
