@@ -243,7 +243,7 @@ def server_samples(activity: ServerActivity) -> Iterator[Sample]:
 
 
 def owner_samples(owners: OwnerMemories) -> Iterator[Sample]:
-    """Yield samples about all owners together: their memories, due work, and the last round."""
+    """Yield samples about all owners together: memories, due work, and the last round of sleep cycles."""
     figures = owners.figures()
     yield Sample("mnemosyned_owners", figures.owners)
     yield Sample("mnemosyned_owners_open", len(owners.open_memories()))

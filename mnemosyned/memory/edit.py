@@ -54,11 +54,11 @@ class MemoryEdit:
     @property
     def is_moved(self) -> bool:
         """Whether the edit changes the session, the source or the time of the memory."""
-        return self.before.created_at != self.after.created_at or self.is_renamed
+        return self.before.created_at != self.after.created_at or self.changes_origin
 
     @property
-    def is_renamed(self) -> bool:
-        """Whether the edit changes the session or the source of the memory."""
+    def changes_origin(self) -> bool:
+        """Whether the edit changes the origin of the memory: its session or its source."""
         before, after = self.before, self.after
         return before.session != after.session or before.source != after.source
 

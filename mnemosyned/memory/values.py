@@ -569,7 +569,7 @@ class MemoryFilter:
 
     @property
     def is_set(self) -> bool:
-        """Whether the filter leaves out any memory."""
+        """Whether the filter has any condition."""
         return bool(self.columns or self.tags or self.since or self.until)
 
 

@@ -450,11 +450,11 @@ class _GroupSummarizer:
                 f"the memories fill {len(found)} context windows of {self.by.name}, more than {PARTS_MAX}"
             )
         if len(found) == 1:
-            return self._finish(ask(found[0]))
+            return self._ask_for_episode(ask(found[0]))
         return self._combine([self._summarize_part(part) for part in found])
 
-    def _finish(self, messages: Sequence[Message]) -> ComposedEpisode:
-        """Send the last request for the group; return the checked answer with index terms."""
+    def _ask_for_episode(self, messages: Sequence[Message]) -> ComposedEpisode:
+        """Return the group's episode: the model's checked answer to the last request, with index terms."""
         answer = self.by.ask_model(messages, self._check_final, self.memories)
         return self._compose_episode(answer)
 
@@ -487,7 +487,7 @@ class _GroupSummarizer:
         for _ in range(LEVELS_MAX):
             found = self._split_windows(summaries, room)
             if len(found) == 1:
-                return self._finish(ask(found[0]))
+                return self._ask_for_episode(ask(found[0]))
             if len(found) >= len(summaries):
                 break
             summaries = [

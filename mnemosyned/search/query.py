@@ -103,7 +103,7 @@ class Query(MemoryFilter):
 
     @property
     def selects_all(self) -> bool:
-        """Whether no filter leaves out any memory, as in most questions."""
+        """Whether the question selects all memories, superseded ones too, as most questions do."""
         is_narrowed = self.is_set or self.tier or self.source_names or self.valid_at
         return self.superseded and not is_narrowed
 
@@ -258,7 +258,7 @@ _TO_ASSISTANT = frozenset(_WORDS["to_assistant"].split())
 
 def asked_source(text: str) -> AskedSource:
     """Return the kinds of source that a question names, as "which mails" or "my last note" do."""
-    strict = _strict_kinds()
+    strict = _kind_by_selecting_stem()
     stems = map(stem, _folded_words(_NO_SOURCE.sub(" ", text)))
     kinds = {strict[word] for word in stems if word in strict}
     names = [name for kind in sorted(kinds) for name in _WORDS["sources"][kind].split()]
@@ -267,7 +267,7 @@ def asked_source(text: str) -> AskedSource:
 
 def subject_words(text: str, asked: AskedSource) -> tuple[str, ...]:
     """Return a question's words about its subject, without names of kinds of sources."""
-    strict = _strict_kinds()
+    strict = _kind_by_selecting_stem()
     return tuple(
         dict.fromkeys(
             word
@@ -300,8 +300,8 @@ def _handling_stems() -> frozenset[str]:
 
 
 @lru_cache(maxsize=1)
-def _strict_kinds() -> dict[str, int]:
-    """Return {stem: number of the kind of source named}, without ambiguous stems."""
+def _kind_by_selecting_stem() -> dict[str, int]:
+    """Return `_kind_by_stem` without the loose stems, which only prefer a kind of source."""
     loose = {stem(fold_case(word)) for word in _WORDS["loose"].split()}
     return {word: kind for word, kind in _kind_by_stem().items() if word not in loose}
 

@@ -323,7 +323,7 @@ class _FormMatcher:
 def _phrase_score(
     text: str, scores: Sequence[float], places: Mapping[int, Sequence[int]]
 ) -> float:
-    """Return a text's score for close pairs of successive question terms: the lesser score of each pair."""
+    """Sum the lower scores of pairs of terms that follow each other in the question and closely in a text."""
     weights = WEIGHTS.bm25
     total = 0.0
     for term, found in places.items():

@@ -58,7 +58,7 @@ def _plan_parts(
 ) -> Iterator[list[consolidation.Batch]]:
     """Yield the batches of the pending memories, one list for each part of the backlog.
 
-    `first` has the memories of the first part. `read` returns a number of the oldest pending memories, for
+    `first` has the memories of the first part. `read(n)` returns the `n` oldest pending memories, for
     the further parts. Memories with ids in `done` are skipped.
     """
     limits, remaining = context.limits, context.candidates_max

@@ -328,7 +328,7 @@ def _extends_value(words: Sequence[TextToken], place: int) -> bool:
 
 
 def _is_informative(span: Sequence[TextToken], size: int) -> bool:
-    """Return True unless a keyword of length `size` is too long, or a bare number of one or two digits."""
+    """Return False for a keyword of too many characters (`size`), or a bare number of one or two digits."""
     return size <= SURFACE_CHARS_MAX and (
         len(span) > 1 or span[0].kind is not _NUMBER or size > 2
     )

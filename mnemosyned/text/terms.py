@@ -519,7 +519,7 @@ def split_compound(word: str) -> tuple[str, ...]:
 
 
 def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return pairs of a searched word and its compound, such as `call` and `oncall` for "on call"."""
+    """Return (word of `content`, compound with its neighbor): (`call`, `oncall`) for the text "on call"."""
     searched = {word.lower(): word for word in content}
     words = [raw.strip(_EDGE_MARKS) for raw in text.split()]
     hyphened, neighboring = [], []

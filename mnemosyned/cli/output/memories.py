@@ -141,7 +141,7 @@ def _hit_lines(hit: Hit, matching: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _quote_original(hit: Hit, line: Line, matching: Sequence[str]) -> str:
-    """Return an original of a summary, from near its match, quoted with time and role; code keeps its lines."""
+    """Return the quote of a summary's original around the `matching` words; lines of code stay apart."""
     content = cut_before_match(line.content, matching, room=LINE_CHARS // 2)
     who = f"{line.role}: " if line.role else ""
     stamp = "" if len(hit.summary_of) == 1 else f"{local_time(line.created_at)}  "

@@ -400,7 +400,7 @@ class Letta(StoreFormat):
         """The names of agents by the ids of their blocks, read before the blocks."""
 
     def split_rows(self, kind: str, value: object) -> list[tuple[str, object]]:
-        """Return an element's records: for an agent its messages, else itself; note agents for later blocks."""
+        """Return an agent's messages, or the element itself; a block gets its agent's name, read before."""
         if not isinstance(value, Mapping):
             return [(kind, value)]
         if kind == "block":

@@ -89,7 +89,7 @@ class EditTransaction:
         renamed = (
             len({(edit.after.session, edit.after.source) for edit in edits}) == 1
             and all(edit.before.created_at == edit.after.created_at for edit in edits)
-            and any(edit.is_renamed for edit in edits)
+            and any(edit.changes_origin for edit in edits)
             and len(edits)
             == self._session.select_value("placed", "count(*)", episode_seq=episode)
         )
@@ -122,7 +122,7 @@ class EditTransaction:
         """
         # A renamed original leaves its episode, and a moved one that the episode does not cover.
         leaves = not renamed and (
-            edit.is_renamed
+            edit.changes_origin
             or (edit.is_moved and not self._covers(episode, edit.after.created_at))
         )
         is_stale = edit.is_reworded or (edit.is_moved and not renamed)

@@ -405,14 +405,14 @@ class ExportSnapshot(ABC):
     values for `_read_details`, and `TAGS_AND_REVISIONS`.
     """
     _archived: ClassVar[str]
-    """Formats the selection of originals `m` that meet `where`, of `episodes` as a condition on `e`.
+    """Formats the selection of originals by `where`, a condition on `m`, and `episodes`, a condition on `e`.
 
     The columns are those of `_working`, the order is that of episodes, then of originals.
     """
     _has_others: ClassVar[str]
     """Formats the condition that an episode `e` has an original `o` which does not meet a condition."""
     _superseded: ClassVar[str]
-    """Formats the selection of ids of superseded memories `m` that meet a condition, and successors.
+    """Formats the selection of ids: superseded memories that meet a condition on `m`, and their successors.
 
     Those in working memory come first.
     """
@@ -498,7 +498,7 @@ class ExportSnapshot(ABC):
         return {"memory": memories, "episode": episodes}
 
     def _episodes(self, chosen: str) -> Iterator[Record]:
-        """Yield the episodes `e` that meet a condition, each followed by its originals."""
+        """Yield the episodes that meet a condition on alias `e`, each followed by its originals."""
         whole = f"e.level = 0 AND {chosen}"
         # Two streams in the same order, so that an episode costs no round trip.
         originals = self._memories(self._archived.format(episodes=whole, where="1 = 1"))

@@ -94,7 +94,7 @@ def one_of_condition(column: str, name: str, values: Sequence[object]) -> Condit
 def column_conditions(
     wanted: Mapping[str, Sequence[str]], column: str = "m.{}"
 ) -> list[Condition]:
-    """Return the conditions that each column of `wanted` has one of its values; `column` formats the names."""
+    """Return a condition for each column of `wanted`: one of its values; `column` formats the names."""
     return [
         one_of_condition(column.format(name), name, values)
         for name, values in wanted.items()
@@ -102,7 +102,7 @@ def column_conditions(
 
 
 def covering_conditions(chosen: MemoryFilter, column: str = "e.{}") -> list[Condition]:
-    """Return the conditions for summaries `e` that may cover memories which a filter selects."""
+    """Return the conditions for summaries (table alias `e`) that may cover memories of a filter."""
     return [
         *column_conditions(chosen.summary_columns, column),
         *time_conditions(chosen, first="e.covers_from", last="e.covers_until"),
@@ -110,7 +110,7 @@ def covering_conditions(chosen: MemoryFilter, column: str = "e.{}") -> list[Cond
 
 
 def summary_conditions(query: Query) -> list[Condition]:
-    """Return the conditions for summaries `e` that pass the filters of a question.
+    """Return the conditions for summaries (table alias `e`) that pass the filters of a question.
 
     A filter by something that only memories have lets no summary pass.
     """
@@ -302,7 +302,7 @@ class ListStore(StorePart):
     def _tier_tables(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[Condition]]]:
-        """Return the tables of a tier (None: of both), with conditions that exclude rows `m` of other tiers."""
+        """Return the tables of a tier (None: of both), with conditions on alias `m` to exclude other tiers."""
 
     @abstractmethod
     def _rows_of_roles_if_few(
@@ -497,7 +497,7 @@ class ListStore(StorePart):
     def _memory_conditions(
         self, wanted: ListFilter, prefixes: Sequence[str], table: str = "m"
     ) -> list[Condition]:
-        """Return the conditions of a filter for memories `m`, with the times of `table`."""
+        """Return the conditions of a filter for memories (table alias `m`), with the times of `table`."""
         searched, moment = self._searched, f"{table}.created_at"
         conditions = [
             *column_conditions(wanted.columns, searched.format("m.{}")),
@@ -552,7 +552,7 @@ class ListStore(StorePart):
     def _few_where(
         self, session: CommonSession, tier: Tier | None, condition: Condition
     ) -> list[int] | None:
-        """Return the row numbers of a tier's memories `m` that meet a condition; None if not few."""
+        """Return the row numbers of a tier's memories that meet a condition on alias `m`; None if not few."""
         numbers: list[int] = []
         for table, _ in self._tier_tables(tier):
             statement = f"SELECT m.seq FROM {table} AS m WHERE m.owner = %(owner)s AND "

@@ -147,7 +147,7 @@ class CommonSession(Protocol):
     memory_tables: ClassVar[tuple[str, ...]]
     """The tables with the fields of memories, that of working memory first."""
     of_ids: ClassVar[str]
-    """Condition for the memories `m` that have one of the ids in the list `ids`."""
+    """Condition on the table alias `m` for memories with one of the ids in the list `ids`."""
 
     has_session: ClassVar[str]
     """Condition for an agent's session `s` of which there are memories."""

@@ -18,7 +18,7 @@ _HOMES = {Tier.WORKING: "fresh", Tier.ARCHIVE: "placed"}
 
 
 def tier_condition(tier: Tier | None) -> list[listing.Condition]:
-    """Return the condition for memories `m` of a tier; no condition for None, both tiers."""
+    """Return the condition for memories (table alias `m`) of a tier; no condition for None, both tiers."""
     if tier is None:
         return []
     home = _HOMES.get(tier, "placed")
@@ -27,7 +27,7 @@ def tier_condition(tier: Tier | None) -> list[listing.Condition]:
 
 
 def memory_filter(query: Query) -> listing.Filter:
-    """Return the filter for memories `m` that a question sets."""
+    """Return the SQL filter of a question for memories (table alias `m`)."""
     return listing.join_conditions(
         [
             *listing.column_conditions(query.columns),
@@ -40,7 +40,7 @@ def memory_filter(query: Query) -> listing.Filter:
 
 
 def episode_filter(query: Query) -> listing.Filter:
-    """Return the filter for summaries `e` that a question sets."""
+    """Return the SQL filter of a question for summaries (table alias `e`)."""
     return listing.join_conditions(listing.summary_conditions(query))
 
 
@@ -72,7 +72,7 @@ def all_terms_condition(
 
 
 def query_filter(session: PostgresSession, query: Query) -> listing.Filter:
-    """Return a question's filter on the table alias `m`, with the rows if sessions or tags leave few."""
+    """Return a question's filter on the table alias `m`, with the row numbers if sessions or tags leave few."""
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
         return narrow

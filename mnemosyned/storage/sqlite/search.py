@@ -85,7 +85,7 @@ def term_conditions(terms: Terms, seq: str) -> list[Condition]:
 
 
 def query_filter(session: SqliteSession, query: Query) -> Filter:
-    """Return a question's filter for memories, with the rows if sessions or tags leave few."""
+    """Return a question's filter for memories, with the row numbers if sessions or tags leave few."""
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
         return narrow
@@ -111,7 +111,7 @@ def query_filter(session: SqliteSession, query: Query) -> Filter:
 
 
 def memory_filter(query: Query) -> Filter:
-    """Return the filter that a question sets for a search in the full-text index of memories."""
+    """Return the SQL filter of a question for the full-text index of memories."""
     if query.selects_all:
         return EVERYTHING
     column = "ifnull(w.{0}, a.{0})"
@@ -132,7 +132,7 @@ def memory_filter(query: Query) -> Filter:
 
 
 def episode_filter(query: Query) -> Filter:
-    """Return the filter that a question sets for a search in the full-text indexes of summaries."""
+    """Return the SQL filter of a question for the full-text indexes of summaries."""
     conditions = summary_conditions(query)
     joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if conditions else ""
     return join_conditions(conditions, joins)
