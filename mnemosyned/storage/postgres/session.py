@@ -56,17 +56,16 @@ MEMORY_FIELDS = (
     f"{column_list(prefix='m.')}, s.valid_until, s.superseded_at, s.pruned_at, "
     "(SELECT n.id FROM memory AS n WHERE n.owner = %(owner)s AND n.seq = s.superseded_by), "
     "(SELECT max(r.changed_at) FROM revision AS r "
-    "WHERE r.owner = %(owner)s AND r.memory_seq = m.seq), "
-    "(SELECT e.id FROM episode AS e WHERE e.owner = %(owner)s AND e.seq = p.episode_seq), "
-    f"{TAGS}"
+    f"WHERE r.owner = %(owner)s AND r.memory_seq = m.seq), e.id, {TAGS}"
 )
 """Columns of `MEMORY_TABLES`, for `memory_from`."""
 MEMORY_TABLES = (
     "memory AS m "
     "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
+    "LEFT JOIN episode AS e ON e.owner = p.owner AND e.seq = p.episode_seq "
     "LEFT JOIN memory_state AS s ON s.owner = m.owner AND s.memory_seq = m.seq"
 )
-"""A memory wherever it is: in working memory there is no `p`."""
+"""A memory wherever it is: in working memory there is no `p`, and no `e`."""
 
 MEMORIES_AT = (
     f"SELECT m.seq, {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
