@@ -17,7 +17,7 @@ from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.values import Tier
 from mnemosyned.service.intake import CHUNK
 from mnemosyned.verbs.conversation import EditBriefing, RemoveLearning
-from mnemosyned.verbs.memories import EditMemory
+from mnemosyned.verbs.memories import EditMemory, Remember
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Undo
@@ -339,6 +339,17 @@ def test_an_undo_adds_no_ending_and_no_learning(lab: Lab, change: Request[Any]) 
     assert state() != before
     lab.do(Undo())
     assert state() == before
+
+
+def test_a_correction_comes_back_without_what_it_corrected(lab: Lab) -> None:
+    lab.remember("Always use tabs.", id="tabs", role="user")
+    lab.do(Remember("Actually, use spaces.", id="spaces", role="user"))
+    before = [each.text for each in lab.learnings()]
+
+    lab.do(Forget("spaces"), Forget("tabs", now=True))
+    lab.restore("spaces")
+
+    assert before == [each.text for each in lab.learnings()]
 
 
 def test_a_learning_that_comes_back_is_superseded_by_a_newer_one(lab: Lab) -> None:

@@ -369,11 +369,13 @@ class LearningKeeper(ABC):
         """Number of learnings inserted in the transaction that are still active."""
         return len(self._inserted)
 
-    def keep(self, learning: Learning) -> tuple[Learning, list[str]]:
+    def keep(
+        self, learning: Learning, *, is_restored: bool = False
+    ) -> tuple[Learning, list[str]]:
         """Insert a learning; return it as stored, with the ids of the learnings it supersedes.
 
         If an agent repeats a statement in the same words, return the existing learning. A correction
-        such as "actually, use tabs" is inserted only if it conflicts with another learning. An older
+        such as "actually, use tabs" is inserted only if it conflicts with another or is restored. An older
         learning, as from an import, is stored as superseded by a newer learning that conflicts.
         """
         source = learning.source
@@ -390,7 +392,7 @@ class LearningKeeper(ABC):
         for other in active.find_conflicts(learning):
             (newer if other.created_at > learning.created_at else older).append(other)
         is_correction = load_shared_pattern("correction").match(learning.text)
-        if not older and not newer and is_correction:
+        if not (older or newer or is_restored) and is_correction:
             return learning, []
         if newer:
             last = max(newer, key=lambda other: other.created_at)

@@ -79,7 +79,7 @@ class LearningRows(comparison.LearningKeeper):
         """
         session = self._session
         for learning in copy.learnings:
-            self.keep(learning)
+            self.keep(learning, is_restored=True)
             newer = learning.superseded_by
             if newer and learnings_where(session, "id", [newer]):
                 session.update("learning", {"superseded_by": newer}, id=learning.id)
