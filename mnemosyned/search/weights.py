@@ -60,7 +60,7 @@ class RankingWeights:
     """Size of matching lines above which a sitting lends less: a long one says every word."""
     asks: float = 0.2
     """Loss of a text of nothing but questions; others lose by the share that asks."""
-    asks_again: float = 0.75
+    asks_again: float = 0.6
     """Further loss of a question that has no word beyond the one that is asked."""
     little: float = 0.2
     """Loss of chatter, which has many common words and few beside the question's: no answer.
