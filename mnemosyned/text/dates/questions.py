@@ -299,6 +299,9 @@ SPANS_MAX = 4
 MENTIONS_MAX = 12
 """Times read of a text that mentions them."""
 _BOUNDED_GROUPS = {"weekday", "word", "tonight", "part", "unit"}
+_POSSESSIVES, _INCLUSIVE = ("'s ", "’s "), {"after": "since", "before": "until"}
+"""Ends of a time's name that make it an event's, and the bounds with which a part of that time counts:
+"before yesterday's meeting" is yesterday, too."""
 _VERBATIM_GROUPS = {"month", "year", "season", "quarter", "weekday", "feast"}
 """Groups whose words a memory may contain verbatim; "yesterday" was another day then."""
 
@@ -421,7 +424,10 @@ class _TimeReader:
                     continue
                 bound = _BOUND.search(text[: match.start()]) if is_question else None
                 if bound and bound.lastgroup and groups.keys() & _BOUNDED_GROUPS:
-                    span = _open_span(spans[0], bound.lastgroup, now, ahead=ahead)
+                    name = bound.lastgroup
+                    if text.startswith(_POSSESSIVES, match.end()):
+                        name = _INCLUSIVE.get(name, name)
+                    span = _open_span(spans[0], name, now, ahead=ahead)
                     spans = (span,)
                 self._spans.extend(spans)
                 self._unmatched = _blank_out(self._unmatched, match, "|")
