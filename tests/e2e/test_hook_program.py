@@ -336,10 +336,10 @@ def test_blocking_a_daemon_that_hangs_is_left_after_the_wait_that_is_set(
 
 
 def test_blocking_a_start_waits_longer_for_its_briefing(machine: Machine) -> None:
-    with bad_daemon(machine.socket, hang):
+    with bad_daemon(machine.socket, hang):  # hangs up after a second
         ran = machine.hook({"hook_event_name": "sessionStart", "session_id": "s"})
 
-    assert ran.seconds > 1.5
+    assert ran.seconds > 1
 
 
 def test_blocking_a_daemon_that_accepts_nobody_is_left(machine: Machine) -> None:

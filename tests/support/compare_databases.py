@@ -133,6 +133,12 @@ def _rows_of(
 ) -> str:
     info = connection.execute(f"PRAGMA table_info({table})")
     columns = [f'"{row[1]}"' for row in info if (table, row[1]) not in numbers]
+    if table == "revision":
+        # What an undo of the edit would put back is not exported, as in `undo_action`.
+        columns = [
+            "json_remove(fields, '$.derived')" if each == '"fields"' else each
+            for each in columns
+        ]
     names = ", ".join(columns)
     return f"SELECT {names} FROM {table} ORDER BY {names}"
 
