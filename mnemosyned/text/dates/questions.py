@@ -537,7 +537,8 @@ def compile_translation_rules() -> list[_TranslationRules]:
     for grammar in GRAMMARS:
         ago.update(grammar.ago_before.split()[:1], grammar.ago_after.split()[:1])
         phrases.update(_PHRASE_WORD.findall(" ".join(grammar.phrases.values())))
-    parts = "|".join(PARTS.values())
+    # Without what stands before some: "Montagabend", but no "Montagde manhã".
+    parts = re.sub(r"\(\?:[^)]*\)\?", "", "|".join(PARTS.values()))
     part_words = set(_PHRASE_WORD.findall(parts))
     compounds = {f"{day}{part}" for day in WEEKDAYS for part in part_words}
     phrase_rules = [
