@@ -58,6 +58,8 @@ UNTOLD = {
 """Fields of answers that speak of this moment or of an engine's own files."""
 OWN = {ExportedEpisode: {"seq"}, LogEntry: {"id"}, ForgottenCopy: {"read", "revised"}}
 """Numbers of records that are an engine's own."""
+OWN_IN_REVISION = re.compile(r'"read":\d+,"revised":\d+')
+"""The same numbers in what an edit deleted, which its revision keeps as JSON."""
 Plain = Any
 """An answer of lists, dictionaries and texts."""
 
@@ -74,7 +76,7 @@ class Names:
         if isinstance(value, Enum):
             return value.value
         if isinstance(value, str):
-            return RANDOM_ID.sub(self._name, value)
+            return RANDOM_ID.sub(self._name, OWN_IN_REVISION.sub("", value))
         if isinstance(value, Mapping):
             return {
                 str(self.plain(key)): self.plain(item) for key, item in value.items()
