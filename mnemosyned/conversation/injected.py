@@ -55,7 +55,7 @@ def _find_form(prose: str) -> tuple[bool, bool]:
 
 
 def has_answer_form(prompt: str, text: str) -> bool:
-    """Return whether a text has what the prompt asks for: a time for "when", a name for "who", its "run 7"."""
+    """Return whether a text has the form of an answer: a time for "when", a name for "who", the same run."""
     return bool(
         (_PATTERNS["when"].search(prompt) and says_when(text))
         or (_PATTERNS["who"].search(prompt) and _PATTERNS["name"].search(text))

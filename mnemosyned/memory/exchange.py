@@ -154,7 +154,7 @@ class RestoreReport:
 
 @dataclass(slots=True, kw_only=True)
 class ForgottenCopy:
-    """A copy of a forgotten memory and what belongs to it, of learnings alone, or of what an edit deleted."""
+    """A copy of a forgotten memory and its learnings, of learnings alone, or of data deleted by an edit."""
 
     seq: int = 0
     memory: dict[str, Any] = field(default_factory=dict)

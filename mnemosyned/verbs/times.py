@@ -32,7 +32,7 @@ SHOWN_CHARS_MAX = 60
 
 
 def local_zone() -> tzinfo:
-    """Return this machine's time zone; if it has no name or table, its present offset from UTC."""
+    """Return this machine's time zone; without a name or table of the zone, the present offset from UTC."""
     from tzlocal import get_localzone  # noqa: PLC0415 only for a time in words
 
     try:

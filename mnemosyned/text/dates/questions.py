@@ -285,7 +285,7 @@ def _shift_by_units(moment: datetime, unit: str, count: int) -> datetime:
 
 
 def _open_span(span: TimeSpan, bound: str, now: datetime, *, ahead: bool) -> TimeSpan:
-    """Return the span that begins or ends (by `bound`, such as "since") with a named one.
+    """Return the span that begins or ends with the time `span`; `bound` is a word such as "since".
 
     Its other end is now; where that is on the wrong side, or an end is not `ahead`, a week from the named time.
     """
