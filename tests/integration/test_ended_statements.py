@@ -1,7 +1,9 @@
 """A newer statement ends an older one: recall shows both, and no context tells it as in force."""
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -237,6 +239,21 @@ def test_an_edit_takes_an_ending_back_or_makes_one(memory: DatedMemory) -> None:
     for id, text in ((old, f"{OLD} Ada has the keys."), (new, f"{NEW} Ben too.")):
         memory.edit(id, text=text)
         assert [each.undone for each in memory.ended()] == [True]
+
+
+def test_an_undo_finds_endings_again_where_the_edit_kept_none(
+    memory: DatedMemory, database: Path
+) -> None:
+    """As with edits of earlier versions, and those in a database that was moved."""
+    old, new = memory.say_port()
+    assert memory.ended()
+    memory.edit(old, text="The kitchen is painted blue.")
+    with closing(sqlite3.connect(database)) as raw, raw:
+        raw.execute("UPDATE revision SET fields = json_remove(fields, '$.derived')")
+
+    memory.undo()
+
+    assert memory.ended_ids() == [(old, new)]
 
 
 @pytest.mark.parametrize(

@@ -156,9 +156,10 @@ class EditTransaction:
             self._positions.append(seq)
             self._learnings.save(self._learnings.find_dropped(edit), {id: derived})
             derived.edits = [each for each in derived.edits if each.id != id]
-            undone = {"memory_seq": seq, "changed_at": edit.undoes}
-            fields = session.select_value("revision", "fields", **undone) or "{}"
-            former = msgspec.json.decode(fields).get(DERIVED)
+            if edit.undoes:
+                undone = {"memory_seq": seq, "changed_at": edit.undoes}
+                fields = session.select_value("revision", "fields", **undone) or "{}"
+                former = msgspec.json.decode(fields).get(DERIVED)
         copy = None if self._drop_history else derived
         state.add_revision(session, seq, edit, self._now, copy)
         fields = stored_values(_SET_COLUMNS, edit.after)
@@ -174,6 +175,10 @@ class EditTransaction:
             if former:
                 copy = msgspec.convert(former, ForgottenCopy)
                 self._learnings.put_back(id, copy, [seq])
+            elif edit.undoes:
+                # An edit of an earlier version, or a moved one: its endings are found again.
+                read = {"position": seq - 1}
+                session.update("ending_progress", read, f"AND position >= {seq:d}")
             for learning in () if former else edit.learnings:
                 self._learnings.keep(learning)
         if edit.is_moved or former:
