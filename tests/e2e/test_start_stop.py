@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -63,6 +64,16 @@ def start_and_find_log(run: Run) -> Path:
     return Path(said.split("its log: ")[1].split()[0])
 
 
+def kill_and_wait(pid: int) -> None:
+    """Kill the process and wait until it has ended: until then it holds the database."""
+    process = os.pidfd_open(pid)
+    try:
+        os.kill(pid, signal.SIGKILL)
+        assert select.select([process], [], [], 10)[0], f"process {pid} still runs"
+    finally:
+        os.close(process)
+
+
 def test_a_daemon_is_started_asked_and_stopped(run: Run) -> None:
     started, again = run("start"), run("start")
     stored = run("remember", "tea at four", "--id", "tea")
@@ -120,7 +131,7 @@ def test_a_start_that_fails_says_why(run: Run) -> None:
 def test_a_start_on_a_port_in_use_shows_no_lines_of_the_log(
     run: Run, tmp_path: Path
 ) -> None:
-    os.kill(int(run("start").stderr.split()[3].strip(b";")), signal.SIGKILL)
+    kill_and_wait(int(run("start").stderr.split()[3].strip(b";")))
     settings = tmp_path / "settings.yaml"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings.write_text(f'listen: "127.0.0.1:{taken.getsockname()[1]}"\n')
