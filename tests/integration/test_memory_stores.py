@@ -220,7 +220,7 @@ def test_rows_of_two_memories_with_the_same_numbers_are_different(
     claude_mem: Path, rival: sqlite3.Connection
 ) -> None:
     before = {item.memory.id for item in read(claude_mem)[0]}
-    for table in ("observations", "session_summaries", "user_prompts"):
+    for table in ("observations", "session_summaries", "user_prompts", "memory_items"):
         rival.execute(f"UPDATE {table} SET created_at_epoch = created_at_epoch + 1")
 
     after = {item.memory.id for item in read(claude_mem)[0]}

@@ -22,3 +22,14 @@ INSERT INTO user_prompts (session_db_id, content_session_id, prompt_number, prom
 (1, 'c1', 1, 'Why is the cart empty?', '2026-03-16T09:00:00.000Z', 1773651600000),
 (2, 'c2', 1, 'Fix the tax rounding', '2026-03-16T10:00:00.000Z', 1773655200000);
 CREATE VIRTUAL TABLE user_prompts_fts USING fts5(prompt_text, content='user_prompts', content_rowid='id');
+-- The tables of its server (storage/sqlite/schema.ts, version 33), in the same file.
+CREATE TABLE projects (id TEXT PRIMARY KEY, name TEXT NOT NULL, slug TEXT UNIQUE, root_path TEXT UNIQUE, metadata TEXT NOT NULL DEFAULT '{}', created_at_epoch INTEGER NOT NULL, updated_at_epoch INTEGER NOT NULL);
+INSERT INTO projects (id, name, created_at_epoch, updated_at_epoch) VALUES ('p1', 'shop', 1773651600000, 1773651600000);
+CREATE TABLE server_sessions (id TEXT PRIMARY KEY, project_id TEXT NOT NULL, content_session_id TEXT, memory_session_id TEXT, platform_source TEXT NOT NULL DEFAULT 'claude', title TEXT, status TEXT NOT NULL DEFAULT 'active', metadata TEXT NOT NULL DEFAULT '{}', started_at_epoch INTEGER NOT NULL, completed_at_epoch INTEGER, updated_at_epoch INTEGER NOT NULL);
+INSERT INTO server_sessions (id, project_id, content_session_id, platform_source, started_at_epoch, updated_at_epoch) VALUES
+('v1', 'p1', 'c4', 'codex', 1773658800000, 1773658800000);
+CREATE TABLE memory_items (id TEXT PRIMARY KEY, project_id TEXT NOT NULL, server_session_id TEXT, legacy_observation_id INTEGER, kind TEXT NOT NULL, type TEXT NOT NULL, title TEXT, subtitle TEXT, text TEXT, narrative TEXT, facts TEXT NOT NULL DEFAULT '[]', concepts TEXT NOT NULL DEFAULT '[]', files_read TEXT NOT NULL DEFAULT '[]', files_modified TEXT NOT NULL DEFAULT '[]', metadata TEXT NOT NULL DEFAULT '{}', created_at_epoch INTEGER NOT NULL, updated_at_epoch INTEGER NOT NULL);
+INSERT INTO memory_items (id, project_id, server_session_id, kind, type, title, narrative, facts, created_at_epoch, updated_at_epoch) VALUES
+('8a1e', 'p1', 'v1', 'observation', 'decision', 'Prices', 'Prices are in cents.', '["Since March"]', 1773658860000, 1773658860000),
+('8a1f', 'p1', 'v1', 'prompt', 'prompt', NULL, 'Why in cents?', '[]', 1773658800000, 1773658800000),
+('8a20', 'p1', NULL, 'manual', 'manual', NULL, 'The shop is closed on Sundays.', '[]', 1773658920000, 1773658920000);
