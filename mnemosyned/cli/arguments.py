@@ -123,10 +123,10 @@ def options_of(verb: type[Request[Any]]) -> dict[str, str]:
 
 
 def name_options(text: str, options: Mapping[str, str]) -> str:
-    """Return a help text or error with fields named by their `options`, and verbs by their commands."""
+    """Return a help text or error with fields replaced by their `options`, and verbs by shell commands."""
 
     def name_option(found: re.Match[str]) -> str:
-        """Return a matched word in backticks: a field as its option, a verb as its command, or as it is."""
+        """Return the word in backticks, or in its place a field's option or a verb's command."""
         word = found[1]
         command = f"mnem {word}" if word in COMMANDS else word
         return f"`{options.get(word, command)}`"
@@ -139,7 +139,7 @@ def name_options(text: str, options: Mapping[str, str]) -> str:
 
 
 def suggest_for(parameter: click.Parameter, verb: str) -> None:
-    """Let the shell complete a parameter from the daemon, such as an id; do nothing outside a completion."""
+    """During shell completion, let the daemon's data complete a parameter, such as an id; else do nothing."""
     if COMPLETION_VARIABLE not in os.environ:
         return
     # Loaded here: a command that runs completes nothing.
@@ -172,7 +172,7 @@ def _takes_list(kind: msgspec.inspect.Type) -> bool:
 def _choice_or_metavar(
     name: str, kind: msgspec.inspect.Type
 ) -> tuple[click.Choice[str] | None, str | None]:
-    """Return (choice, None) for an enumeration or literal, else (None, the value's name in help)."""
+    """Return (the allowed values, None) for an enumeration or literal, else (None, placeholder such as ID)."""
     members = _union_members(kind)
     for member in members:
         if isinstance(member, msgspec.inspect.EnumType):
@@ -252,7 +252,7 @@ def read_standard_input(hint: str) -> str:
 
 
 def _read_list(file: str, *, field: str) -> object:
-    """Return the value in a JSON file or standard input ("-"); of an object, its member `field`."""
+    """Return the JSON value in a file or standard input ("-"), or the member `field` of a JSON object."""
     if file == "-":
         text = read_standard_input(f"{field} are JSON: name a file")
     else:

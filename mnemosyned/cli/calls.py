@@ -32,7 +32,7 @@ _TEXT = re.compile(r"""(["']?)([^"'#]+?)\1[ \t\r]*(?:#.*)?""")
 
 
 def configured_socket() -> str | None:
-    """Return the socket in the configuration file, or None if none is there or the environment has one.
+    """Return the socket that the configuration file names; None if it names none, or the environment does.
 
     The file is parsed only if it has a line for the socket, as commands must start at once. If
     another line is wrong, print the mistake on standard error, and use the socket's line alone.
@@ -132,7 +132,7 @@ def connect_to_daemon(
 
 
 def _announce_pause(refusal: MnemosynedError) -> None:
-    """Print on standard error how long the command waits, and for which limit."""
+    """Print on standard error how long the command waits after a refusal, and the reason of the refusal."""
     reason = refusal.message.partition(";")[0]
     say(f"mnem: waiting for {refusal.retry_after_s} s: {reason}", err=True)
 
@@ -174,7 +174,7 @@ def call_daemon(client: Caller, request: Request[R]) -> R:
 
 
 def _forget_with_progress(client: Caller, request: Request[R]) -> R:
-    """Send a request to forget; each second, show how many memories are gone since the first second."""
+    """Send a request to forget and return the result; show how many memories are deleted so far."""
     # Loaded here, as below: other commands do without.
     from mnemosyned.memory.values import Tier  # noqa: PLC0415
     from mnemosyned.verbs.upkeep import Status  # noqa: PLC0415

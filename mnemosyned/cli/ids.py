@@ -155,7 +155,7 @@ def _resolve_id(word: str, verb: str, client: Connection) -> str:
 
 
 def ids_with_prefix(prefix: str, verb: str, client: Connection) -> list[Named]:
-    """Return the ids that begin with `prefix` and that a verb takes, each with a description."""
+    """Return (id, description) for the ids beginning with `prefix`, of the kinds that `verb` accepts."""
     kind = _KINDS.get(verb)
     begin = prefix.upper()
     listed = dict(_list_named(kind, client)) if kind else {}

@@ -178,7 +178,7 @@ mnem.params += options.format_options(hidden=True)
 
 
 def main() -> None:
-    """Run the shell client and exit with its code; failures are printed as one sentence each."""
+    """Run the shell client, print a failure as one sentence, and exit with the exit code."""
     try:
         code = mnem(standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -148,7 +148,7 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
         yes: bool = True,
         **given: Any,  # noqa: ANN401
     ) -> int:
-        """Send the verb's request, confirmed if due unless `yes`; print the result; return the exit code."""
+        """Send the verb's request, print the result, return the exit code; `yes` skips any confirmation."""
         typed = arguments.read_fields(given, name)
         timeout_s = PROBE_TIMEOUT_S if verb.is_probe else TIMEOUT_S
         with connect_to_daemon(context, timeout_s=timeout_s) as client:

@@ -133,7 +133,7 @@ class ChainVerifier:
         return entry
 
     def finish(self, *, whole: bool) -> None:
-        """Add a fault for each missing end of a chain, and if the log is `whole`, each missing chain."""
+        """Add a fault for each chain whose last lines are missing, or if the log is `whole`, all lines."""
         for writer, (seq, _) in sorted(self.seen.items()):
             last, _ = max(
                 each.get(writer, NO_HEAD) for each in (self.heads, self.pruned)
@@ -304,7 +304,7 @@ class AuditLog:
                 self.check(self._failure or "it is not written in time")
 
     def check(self, failure: str = "") -> None:
-        """Raise `StorageFailed` if the log is strict and `failure` or an earlier failed write is a reason."""
+        """Raise `StorageFailed` if the log is strict, and has failed by `failure` or in its last write."""
         reason = failure or self._failure
         if self._strict and reason:
             raise StorageFailed(
@@ -314,7 +314,7 @@ class AuditLog:
             )
 
     def wrap(self, caller: Caller, *, owner: int = 0) -> Caller:
-        """Return a caller that logs calls as requests of `owner` over the socket, or for 0 of `REQUESTER`."""
+        """Return a caller that logs calls as requests of `owner`, or for 0 of the thread's `REQUESTER`."""
         return AuditedCaller(caller, self, owner=owner)
 
     def note_change(self, verb: str, owner: int, ids: Sequence[str] = ()) -> None:
@@ -388,7 +388,7 @@ class AuditLog:
         return moved
 
     def _write_batch(self) -> None:
-        """Write lines to the table, then the file; begin a new chain if their numbers were taken."""
+        """Write lines to the table, then the file; if another process wrote to the chain, begin a new one."""
         if not self._sealed:
             self._seal_next()
         sealed = [line for *_, line in self._sealed]
@@ -419,7 +419,7 @@ class AuditLog:
                 self._changing.notify_all()
 
     def _seal_next(self) -> None:
-        """Take the next entries from the queue, and give each its number, name and hash."""
+        """Move the next entries from the queue to `_sealed`, with numbers, owners' names and hashes."""
         now = datetime.now(UTC)
         entries = list(islice(self._queue, BATCH_MAX))
         taken = len(entries)

@@ -149,7 +149,7 @@ def _may_be_copy(file: Path, database: Path) -> bool:
 
 
 def _is_in_use(file: Path) -> bool:
-    """Return whether a database is in use: its write-ahead log lies beside it.
+    """Return whether a program uses a database: whether its write-ahead log exists.
 
     A database that this process has open must not be opened to look: closing it again would drop
     the locks of SQLite, and another program could then delete the log.
@@ -234,7 +234,7 @@ class ForgottenList:
         )
 
     def begin_backup(self) -> str:
-        """Record a backup's beginning, if need be in a new list; return a mark for `end_backup`."""
+        """Record that a backup begins, in a new list if there is none; return the backup's random mark."""
         mark = secrets.token_hex(8)
         self._append_lines(lambda _: [self._new_event(begun=mark)], create=True)
         return mark
@@ -246,7 +246,7 @@ class ForgottenList:
         )
 
     def drop_before(self, oldest: datetime) -> None:
-        """Delete the events before the time `oldest` of the oldest backup that is left."""
+        """Delete the list's events before `oldest`, the time of the oldest remaining backup; log a failure."""
         folder = self.folder()
         try:
             if folder is None or not (folder / NAME).exists():
@@ -366,7 +366,7 @@ def _read_events(path: Path) -> Iterator[_ListEvent]:
 
 
 def _read_list(path: Path) -> tuple[_ListEvent | None, list[_ListEvent]]:
-    """Return the event that has the list's key, or None without such an event, and the events after it."""
+    """Return (first event, with the list's key; later events), or (None, []) for a file without a key."""
     lines = _read_events(path)
     first = next((line for line in lines if line.key), None)
     return first, list(lines)

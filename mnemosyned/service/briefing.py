@@ -177,9 +177,9 @@ class BriefingService:
         learnings: Sequence[Learning],
         pinned: Iterable[InjectedQuote],
     ) -> tuple[list[ProjectStatement], Mapping[str, float]]:
-        """Return what later sessions may need, without what learnings, pinned lines or newer statements say.
+        """Return (statements that later sessions may need, {memory id: log odds that they need it}).
 
-        Also return {memory id: log odds that later sessions need the memory's statement}.
+        Statements that repeat learnings, pinned lines or newer statements are left out.
         """
         known = [find_keywords(learning.text) for learning in learnings]
         known += [find_keywords(quote.text) for quote in pinned]
@@ -270,7 +270,7 @@ class BriefingService:
         return conversation.InjectionList(found, self.store.injections.totals())
 
     def rate(self, request: conversation.RateInjection) -> conversation.RatedInjection:
-        """Save whether an injection was useful; return that with the totals of all injections."""
+        """Save a person's rating of an injection; return the rating, and the totals of all injections."""
         outcome = ledger.InjectionOutcome(request.outcome)
         self.store.injections.rate(request.id, outcome)
         return conversation.RatedInjection(
@@ -324,7 +324,7 @@ def _divide_statements(
 def find_rules(
     learnings: Sequence[Learning], statements: Iterable[ProjectStatement]
 ) -> set[str]:
-    """Return the ids of learnings, and of memories whose statement has no keyword beyond their learnings."""
+    """Return the ids of all `learnings`, and of memories that state nothing beyond their learnings."""
     stated: dict[str, set[str]] = defaultdict(set)
     for learning in learnings:
         stated[learning.memory or ""] |= find_keywords(learning.text)
@@ -407,5 +407,5 @@ def make_injection(
 
 
 def _mask_beginning(text: str, chars_max: int) -> str:
-    """Return the beginning of a text as one line, with secrets masked and tags neutralized."""
+    """Return the first `chars_max` characters of a text as one line, secrets masked and tags neutralized."""
     return neutralize_line(mask_secrets(text))[:chars_max]

@@ -230,7 +230,7 @@ class ChangeService:
     def _edit_in_groups(
         self, ids: Sequence[str], edit_group: Callable[[Sequence[str]], EditOutcome]
     ) -> EditOutcome:
-        """Edit memories group by group, an episode's together; retry a group that changed. Return totals."""
+        """Call `edit_group` for each group of ids, again if the group changed; return the summed outcome."""
         groups = self.store.changes.groups(ids, size=intake.CHUNK)
         editions = intake.run_in_chunks(
             groups,

@@ -201,7 +201,7 @@ class IdentifiedConversation:
         return self._by_id[message_id]
 
     def new_summaries(self, done: Compaction) -> list[WrittenSummary]:
-        """Return each summary message that a compaction added, with its parsed content."""
+        """Return (message, parsed content) for the summary messages that a compaction added."""
         return [
             (message, summary_message.read_summary(message))
             for message in done.messages
@@ -465,7 +465,7 @@ class WindowService:
         def make_compaction(
             id: str, text: str, own: Iterable[ArchivedPart]
         ) -> ports.NewCompaction:
-            """Return the compaction of a summary or stub, with its text and archived parts."""
+            """Return a record of a new summary or truncated message `text`, with the parts it replaces."""
             compacted = ExportedCompaction(
                 id=id,
                 session=conversation.session,
@@ -534,7 +534,7 @@ class WindowService:
     def _make_archived_part(
         self, id: str, conversation: IdentifiedConversation, said: datetime
     ) -> ArchivedPart:
-        """Return the message `id`, said at `said`, as a memory to store; for a stub, its compaction's id."""
+        """Return a message as a memory, or for a truncated one with stored original, its compaction's id."""
         own = conversation.original(id)
         archived_as = find_original_id(own)
         compaction = (
@@ -560,7 +560,7 @@ class WindowService:
     def _find_merged_summaries(
         self, done: Compaction, conversation: IdentifiedConversation
     ) -> list[tuple[summary_message.SummaryContent, list[str]]]:
-        """Return earlier summaries that a new summary includes, with the ids of their compactions if known."""
+        """Return (content, ids of known compactions) for the earlier summaries that a compaction removed."""
         left = {id(message) for message in done.messages}
         merged: list[tuple[summary_message.SummaryContent, list[str]]] = []
         for message in conversation.messages:
@@ -583,7 +583,7 @@ class WindowService:
 
 
 def _make_subject_text(request: Context, question: str) -> str:
-    """Return the question; if it has no content words, as "go on", add the last user message to it."""
+    """Return the question, or if it has no content words (like "go on"), with the last user message added."""
     if Relevance(question, QuestionTimes()).has_content:
         return question
     before = (

@@ -195,7 +195,7 @@ class EndingFinder:
     def _find_by_portions(
         self, limit: int | None, seconds: float | None, *, is_yielding: bool
     ) -> int:
-        """Find and store endings within the limits of `find`, some memories at a time; return how many."""
+        """Find and store endings within the limits of `find`, in portions; return how many endings changed."""
         ends = time.monotonic() + seconds if seconds is not None else float("inf")
         found = 0
         is_due = self._has_news
@@ -226,7 +226,7 @@ class EndingFinder:
     def _learn_from_new(
         self, limit: int | None, seconds: float | None, *, is_yielding: bool
     ) -> None:
-        """Store rules of new memories, up to `limit` or for `seconds`; requests first if `is_yielding`."""
+        """Store rules of up to `limit` new memories, or for `seconds`; let requests first if `is_yielding`."""
         ends = time.monotonic() + seconds if seconds is not None else float("inf")
         is_due = self._has_unlearned
         while is_due:
@@ -330,7 +330,7 @@ class EndingFinder:
         self._has_news = self._has_news_ahead = True
 
     def _is_encoder_awaited(self) -> bool:
-        """Return whether vectors come later: the encoder loads, or failed up to `AWAIT_S` ago in a daemon."""
+        """Return True if the encoder is loading, or in a daemon failed less than `AWAIT_S` seconds ago."""
         if not self.meanings:
             return False
         state = self.vectors.state
@@ -498,7 +498,7 @@ def _is_in_scope(
     statement: Statement,
     projects: Mapping[str, str],
 ) -> bool:
-    """Return whether a memory's statement may end one of an older memory, the `match`.
+    """Return whether a `statement` of `memory` may end statements of an older memory, the `match`.
 
     Statements in the first person end only statements of the same speaker; for a person, in any
     project. Others end statements of the same project or, without one, the same session or source.
@@ -515,9 +515,9 @@ def _is_in_scope(
 
 
 def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> list[Hit]:
-    """Return the hits with their ended statements; a hit comes after the hits that ended its statements.
+    """Return the hits with notes on ended statements, and the newer memory before the older.
 
-    Otherwise the order stays. Secrets are masked unless `reveal`.
+    A hit moves behind other hits that ended its statements. Secrets are masked unless `reveal`.
     """
     ids = [id for hit in hits for id in (hit.id, *(line.id for line in hit.lines))]
     ended = store.of(ids) if ids else {}
@@ -540,7 +540,7 @@ def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> lis
     added: set[str] = set()
 
     def add(hit: Hit) -> None:
-        """Append a hit to `answer`, after appending likewise the hits that ended its statements."""
+        """Append a hit to `answer` once, first the hits that ended its statements."""
         if hit.id in added:
             return
         added.add(hit.id)

@@ -109,7 +109,7 @@ class EventBus:
             self.deliver(self.event(kind, id=self._last_id, **fields))
 
     def deliver(self, event: Event) -> None:
-        """Give a numbered event to this process's readers, drop slow ones, and keep it for returning ones."""
+        """Give a numbered event to this process's readers, or later to returning readers; drop slow readers."""
         with self._lock:
             if self._kept is None:
                 self._kept = deque(maxlen=KEPT_MAX)
@@ -189,7 +189,7 @@ def _describe_event(
     request: Request[Any],
     result: Any,  # noqa: ANN401
 ) -> tuple[EventKind, Fields] | None:
-    """Return kind and fields of a request's event; None for `sleep`, and reads but `recall` and `context`."""
+    """Return (kind, fields) of the event for a request; None for `sleep`, and most requests that only read."""
     if isinstance(request, Remember):
         return EventKind.REMEMBERED, _describe_new_memories([request], [result])
     if isinstance(request, RememberMany):

@@ -454,7 +454,7 @@ class Moving:
 
 @dataclass(slots=True)
 class _MoveProgress:
-    """Counts memories and summaries, and tells of them now and then."""
+    """Counts memories and summaries of a move, and reports them to `advance` now and then."""
 
     advance: Advance
     _waiting: int = 0
@@ -469,7 +469,7 @@ class _MoveProgress:
             self.end()
 
     def end(self) -> None:
-        """Report the counts since the last report."""
+        """Call `advance` with the counts since the last call."""
         self.advance(self._waiting, self._moved)
         self._waiting = 0
 
@@ -535,7 +535,7 @@ def compare_recalls(
     *,
     now: datetime,
 ) -> tuple[str, ...]:
-    """Return the ids of sampled memories whose first words do not find the same hits in both stores."""
+    """Search both stores for the first words of the sampled memories; return the ids with differing hits."""
     differing: list[str] = []
     for memory in sample:
         question = " ".join(memory.content.split()[:12])

@@ -481,7 +481,7 @@ class MemoryService:
             return self.vectors.add_similarities(question, query, candidates)
 
     def rate_statements(self, texts: Mapping[str, str]) -> Mapping[str, float]:
-        """Return by memory id the log odds that a text in `texts` states what later sessions need.
+        """Return {memory id: log odds that later sessions need the text}, for `texts` by memory id.
 
         Memories without a vector are left out. Without a built-in encoder, return none.
         """

@@ -132,7 +132,7 @@ def _is_folder_of_days(file: str, format_name: str) -> bool:
 def _write_lines(client: Connection, request: Export, file: str) -> dict[str, Any]:
     """Write an export as JSON lines to a file or standard output ("-"); return its counts.
 
-    Raises `InvalidRequest` for a terminal, and `MnemosynedError` for an export that is not whole.
+    Raises `InvalidRequest` if the output is a terminal, and `MnemosynedError` if the export is not whole.
     """
     if file == "-" and sys.stdout.isatty():
         raise InvalidRequest(

@@ -43,7 +43,7 @@ def _read_code(url: str) -> str:
 
 
 def describe_memories(saved: socket_path.SavedConnection) -> str:
-    """Return one line on the memories that a login uses, and the folders of each."""
+    """Return a line that names the memories in use after a login, with their folders."""
     usual = saved.enter(socket_path.EVERYWHERE)
     parts = []
     for memory in sorted({*saved.folders.values()} - {usual}):

@@ -108,7 +108,7 @@ RECORDS_SHOWN_MAX = 100_000_000
 
 
 def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  # noqa: ANN401
-    """Print what matches, page by page: as many as `limit` says, or with `all_` all; return the exit code."""
+    """Print memories or summaries, up to `limit` or with `all_` all that match; return the exit code."""
     fields = read_fields(given)
     limit = RECORDS_SHOWN_MAX if all_ else 50
     typed = fields.pop("limit", None)
@@ -263,7 +263,7 @@ class PeriodReader:
     def read_summaries(
         self, unit: Unit, first: date, last: date
     ) -> dict[date, Episode]:
-        """Return by first day the summaries of periods from `first` to `last`; none if filtered."""
+        """Return {first day: summary} of the periods from `first` to `last`; empty if filters are set."""
         if self._narrowed:
             return {}
         request = ListMemories(
@@ -287,7 +287,7 @@ class PeriodReader:
     ) -> PeriodPart:
         """Return a day with its first `limit` memories, the oldest first.
 
-        What the summaries of the neighboring days in `summarized`, perhaps of another zone, leave out is added.
+        If summaries of neighboring days in `summarized` leave a gap, the day is extended to fill the gap.
         """
         since, until = (
             in_zone(datetime.combine(midnight, time()), None)

@@ -119,7 +119,7 @@ def _sleep_row(stats: Stats) -> str:
 
 
 def _faults_of(stats: Stats) -> Iterator[str]:
-    """Yield each fault in the daemon's status as a sentence, with the command that repairs it."""
+    """Yield sentences on problems, warnings, settings that need a restart, clock faults and failed hooks."""
     yield from stats.problems
     yield from stats.warnings
     if stats.restart_needed:
@@ -345,7 +345,7 @@ class EventPrinter:
             show.say_record(memory, self._form)
 
     def print_event(self, event: Event) -> None:
-        """Print an event in the chosen format; with filters, only if one of its memories passes them."""
+        """Print an event in the chosen format; if filters are given, skip events without a matching memory."""
         is_narrowed = self._sessions or self._sources
         if is_narrowed and not any(
             (not self._sessions or memory.session in self._sessions)

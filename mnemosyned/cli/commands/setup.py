@@ -120,7 +120,7 @@ def _fill_paragraph(line: str, indent: str = INDENT) -> str:
 
 
 def tools_table(plans: list[ToolPlan]) -> str:
-    """Return a table of the tools found, with what setup would write for each, or its problem."""
+    """Return a table of tools with the planned changes, or with the problem that prevents the setup."""
     room = terminal.width() - 2 - max(len(plan.target.title) for plan in plans)
     rows = []
     for plan in plans:
@@ -402,7 +402,7 @@ class SetupRun:
                 terminal.say(f"mnem: {problem}", err=True)
 
     def guide(self) -> int:
-        """Ask about each tool found on this machine, set up the confirmed ones; return the exit code.
+        """List the tools on this machine, set up those that the user confirms; return the exit code.
 
         Raises `InvalidRequest` if no tool is found, or there is no terminal to ask at.
         """

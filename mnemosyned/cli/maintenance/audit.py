@@ -134,7 +134,7 @@ def _audit_files(config: Config) -> list[Path]:
 
 
 def _check_files(files: Sequence[Path], seen: Heads) -> ChainVerifier:
-    """Check the lines of log files, which must have the chains' last lines in `seen`; return the verifier."""
+    """Check the lines of audit files, which must reach the chains' known heads `seen`; return the verifier."""
     verifier = ChainVerifier()
     verifier.seen |= seen
     verifier.note_heads(read_lines(files))

@@ -659,7 +659,7 @@ def check_spool(installation: Installation) -> Iterator[Finding]:
 
 
 def _find_abandonment(folder: Path) -> tuple[str, str]:
-    """Return why no hook hands in a spool's calls, empty if one may, and a command for them."""
+    """Return why no hook can send the calls in a spool, or "" if one may, and a shell command for help."""
     _, server, number, group = (*folder.name.split("@", 3), "", "", "")[:4]
     place = shlex.quote(str(folder))
     with suppress(ValueError):  # whatever uses a damaged login says so

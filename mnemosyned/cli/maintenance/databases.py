@@ -93,7 +93,7 @@ def restore_database(
     forgotten: list[str] = []
 
     def collect_forgotten(copy: Path) -> None:
-        """Collect the memories forgotten since the backup; with `forget_again`, forget them in `copy`."""
+        """Add ids in `copy` that were forgotten since to `forgotten`; with `forget_again`, forget them."""
         with closing(copies.open_to_read(copy)) as connection:
             rows = connection.execute(
                 "SELECT id FROM working_memory UNION ALL SELECT id FROM archive"

@@ -196,7 +196,7 @@ RENDERERS[conversation.RatedInjection] = Renderer(
 
 
 def _briefing_text(result: conversation.Briefed) -> str:
-    """Return a briefing as agents get it; below each line are reason and id of what the line quotes."""
+    """Return a briefing as agents get it, with the reason and id of its source below each line, then edits."""
     lines = list(result.lines)
     shown = []
     for text in result.text.splitlines():

@@ -118,7 +118,7 @@ def _history_text(older: Line) -> str:
 
 
 def _hit_lines(hit: Hit, matching: Sequence[str]) -> tuple[list[str], str]:
-    """Return a hit's matching lines, indented, and the command that shows the rest, or ""."""
+    """Return a hit's snippet, matching originals or summary as paragraphs, and a command for the rest or ""."""
     if hit.tier is not Tier.EPISODIC:
         title, _, further = hit.content.partition("\n")
         is_title = further and 0 < len(title.strip()) <= TITLE_CHARS
@@ -141,7 +141,7 @@ def _hit_lines(hit: Hit, matching: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _quote_original(hit: Hit, line: Line, matching: Sequence[str]) -> str:
-    """Return the quote of a summary's original around the `matching` words; lines of code stay apart."""
+    """Return a quote of `line`, with time and role, cut around `matching` words; `hit` is the summary."""
     content = cut_before_match(line.content, matching, room=LINE_CHARS // 2)
     who = f"{line.role}: " if line.role else ""
     stamp = "" if len(hit.summary_of) == 1 else f"{local_time(line.created_at)}  "
