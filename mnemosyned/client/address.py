@@ -58,7 +58,7 @@ class Address:
 
     @property
     def headers(self) -> bytes:
-        """The headers of each request, each with its line break."""
+        """The header lines to send with a request, as bytes with line breaks."""
         return b"Host: localhost\r\n"
 
     def open(self) -> socket.socket:

@@ -106,7 +106,7 @@ def result_of(request: Request[R], answer: http.HttpResponse, address: Address) 
 def refusal_of(
     answer: http.HttpResponse, body: bytes, address: Address
 ) -> errors.MnemosynedError:
-    """Return the error in a response other than 200; for a body that has none, an error that quotes it.
+    """Return the error in the JSON of a refusal, or for another `body` an error with a quotation.
 
     An error about a token names the token's origin; an error about a limit has the pause to make.
     """
@@ -241,7 +241,7 @@ class Connection:
         return (event for event in stream if event)
 
     def _read_streams(self, after: int | None) -> Iterator[Event | None]:
-        """Yield events from one stream after another; also None at each sign of life, the first at once."""
+        """Yield events from one stream after another, and None first and whenever data has arrived."""
         # Loaded here: most programs only call.
         from mnemosyned.client.streams import SILENCE_S, EventReader, events_request  # noqa: PLC0415
 

@@ -220,7 +220,7 @@ def _parse_url(url: str) -> tuple[str, str, int | None]:
 def _find_token(
     url: str, token: str | None, token_file: str | None
 ) -> tuple[str, str, str | None]:
-    """Return the token for a URL, its origin in words, and its file. Raises `ValueError`."""
+    """Return a token, its origin in words, and its file if any. Raises `ValueError` without a token."""
     if token is not None:
         return token, "given by the program", None
     if not token_file and (token := os.environ.get(socket_path.TOKEN_VARIABLE)):

@@ -175,7 +175,7 @@ class ServerActivity:
 
     @contextmanager
     def count_stream(self) -> Iterator[None]:
-        """Return a context manager that counts one more stream as being sent."""
+        """Count one more stream as being sent during a block."""
         with self._lock:
             self.streams += 1
         try:

@@ -98,7 +98,7 @@ class ProviderKeys:
         return key
 
     def _refresh(self, key_id: str) -> None:
-        """Fetch the provider's keys if the one asked for is old or unknown, at most every `REFRESH_S` s."""
+        """Fetch all keys if the key `key_id` is old or unknown, at most every `REFRESH_S` s; log failures."""
         now = self._now()
         is_known = key_id in self._keys and now - self._fetched <= KEYS_S
         if is_known or now - self._tried < REFRESH_S:
@@ -188,7 +188,10 @@ class ProviderTokens:
         self._keys = ProviderKeys(config.issuer or "", config.jwks_uri, now=now)
 
     def holder(self, token: str) -> TokenHolder | None:
-        """Return a valid token's owner and scopes, else None. Raises `DaemonBusy` and `StorageFailed`."""
+        """Return a valid token's owner and scopes, else None. Raises `DaemonBusy` and `StorageFailed`.
+
+        An unknown owner is added if `oidc.add_owners` is set.
+        """
         claims = self._verify(token) if len(token) <= 8_192 else None
         if claims is None:
             return None
@@ -239,7 +242,7 @@ class ProviderTokens:
         return claims
 
     def _scopes_of(self, groups: object) -> frozenset[Scope]:
-        """Return the scopes that the settings give to everybody and to groups, a list or a text of names."""
+        """Return the scopes that the settings give to everybody and to `groups`, a name or a list of names."""
         if self._config.scopes is None:
             return frozenset(OWN_SCOPES)
         names = groups.split() if isinstance(groups, str) else groups

@@ -255,7 +255,7 @@ def _schema_reference(name: str) -> Schema:
 
 
 def _complete_schema(schema: Any) -> Any:  # noqa: ANN401 any part of a schema
-    """Return a copy of a schema with `items` in each array, and words allowed for times."""
+    """Return a copy of a schema with `items` in each array, and texts such as "yesterday" allowed for times."""
     if isinstance(schema, list):
         return [_complete_schema(each) for each in schema]
     if not isinstance(schema, dict):

@@ -450,7 +450,7 @@ class OwnerResources:
         return owner or ~abs(hash((request.address, owner_of(given))))
 
     def _read_login(self, headers: Mapping[str, str]) -> tuple[TokenCache | None, str]:
-        """Return the cache that knows a request's sender, and the token or name sent; None and "" without."""
+        """Return the cache for a request's sender, and the token or user name; (None, "") without both."""
         given = protocol.bearer_token(headers)
         if given is None:
             name = self._proxy.name_of(headers) if self._proxy else None
@@ -521,9 +521,9 @@ class OwnerResources:
         action: str,
         encode_end: Callable[[errors.MnemosynedError], bytes],
     ) -> Resource:
-        """Return a resource that checks the scope `read` before each chunk of its stream.
+        """Return a resource that answers with `route`, and checks the scope `read` before each chunk.
 
-        When the token may no longer read, the last chunk is the error as `encode_end` writes it.
+        When the token may no longer read, the last chunk is the error, encoded by `encode_end`.
         """
 
         def check(request: HttpRequest) -> TokenHolder:
@@ -580,7 +580,10 @@ class OwnerResources:
 
 
 def resources_of_owners(owners: OwnerMemories, memory: OpenMemory) -> OwnerResources:
-    """Return the finder of the resources of all owners. Raises `ConfigInvalid`."""
+    """Return the finder of owners' resources; log later changes of owners in any audit log.
+
+    Raises `ConfigInvalid`.
+    """
     settings, oidc = memory.config.owners, memory.config.oidc
     provider = proxy = None
     if oidc.issuer:

@@ -335,7 +335,7 @@ class FirstProcess:
                 process.kill()
 
     def sum_samples(self, own: Collector) -> Iterator[Sample]:
-        """Yield samples summed over this process and each further process that answers in time."""
+        """Yield the samples of `own` and of the further processes, summed; leave out late processes."""
         with self._changed:
             asked = self._ask_for_samples()
             self._changed.wait_for(
@@ -364,7 +364,7 @@ class FirstProcess:
             yield from known.values()
 
     def _ask_for_samples(self) -> int:
-        """Ask the further processes for their samples; return this question's number."""
+        """Ask the further processes for their samples; return the number that the answers will carry."""
         self._asked += 1
         for link in self.relay.links.values():
             link.send((SAMPLES, 0, self._asked, b""))

@@ -232,7 +232,7 @@ class MemoryRoutes:
         return Response(HTTPStatus.OK, msgspec.json.encode(restored))
 
     def _answer_mcp(self, request: HttpRequest) -> Response:
-        """Answer a request of the Model Context Protocol."""
+        """Answer a request of the Model Context Protocol; the first one loads the handler."""
         return self._mcp_route(request)
 
     @cached_property
@@ -290,7 +290,7 @@ def audit_resources(
     from mnemosyned.service.audit import REQUESTER, Requester  # noqa: PLC0415
 
     def note(path: str, request: HttpRequest) -> Response:
-        """Answer a request and write its audit line; a stream begins only after that."""
+        """Answer a request, and write the audit line before any stream begins."""
         if owner:
             REQUESTER.set(Requester(owner, via="socket"))
         audit.check()

@@ -168,7 +168,7 @@ class Capture:
         self._thread: threading.Thread | None = None
 
     def start(self, warm_up: Callable[[], object]) -> None:
-        """Start the thread, which calls `warm_up` before each reading; queue sessions that changed."""
+        """Start the thread, which calls `warm_up` before it reads; queue sessions with grown transcripts."""
         self._thread = threading.Thread(
             target=self._run_thread, args=[warm_up], name="capture", daemon=True
         )

@@ -234,7 +234,7 @@ TAGS_MAX = 50
 
 
 def sendable(memory: Remember) -> Remember:
-    """Return the memory with its fields cleaned and cut so that the daemon accepts them."""
+    """Return a copy of a memory with fields cleaned or shortened, so that the daemon accepts the memory."""
     metadata = {key: value for key, value in memory.metadata.items() if value}
     try:
         msgspec.json.encode(metadata)

@@ -266,7 +266,7 @@ class JsonReader:
         """Bytes read since the last element."""
 
     def elements(self) -> Iterator[JsonElement]:
-        """Yield the elements of a list; or an object's values, each element of a list in it on its own.
+        """Yield a document's elements: those of a list, or the values of an object, lists element by element.
 
         Raises `SourceRefused` at the first text that is not JSON.
         """

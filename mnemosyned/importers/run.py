@@ -203,7 +203,7 @@ def _describe_unknown(source: ImportSource) -> str:
 def _add_files_of_folder(
     plan: ImportPlan, folder: ImportSource, given: ImportFormat | None
 ) -> None:
-    """Add the files below a folder in the `given` or any format to the plan; count others."""
+    """Add the files below a folder in the `given` or any format to the plan; count or list all others."""
     for path in _files_below(folder.path):
         source = ImportSource(path, folder.root)
         try:

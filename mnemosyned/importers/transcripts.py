@@ -535,7 +535,7 @@ def _read_lines(
 def clean_messages(
     messages: Sequence[TranscriptMessage],
 ) -> Iterator[TranscriptMessage]:
-    """Yield cleaned messages, without empty ones and announcements of tool calls; only the last of an id."""
+    """Yield cleaned messages, the last of each id; skip empty texts and announcements of tool calls."""
     latest: dict[str | int, TranscriptMessage] = {}
     for position, message in enumerate(messages):
         latest[message.unique_id or position] = message

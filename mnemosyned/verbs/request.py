@@ -436,7 +436,7 @@ def _find_nonfinite(value: object) -> float | None:
 
 
 def _requests_within(request: Request[Any]) -> list[tuple[str, Request[Any]]]:
-    """Return a request and the requests in its lists, each after the prefix of its fields' names in errors."""
+    """Return (prefix of field names in errors, request) for a request and the requests in its lists."""
     found = [("", request)]
     for name in request.nested:
         members = getattr(request, name)

@@ -88,7 +88,7 @@ class WebAccess:
                 self._used_at = self._now()
 
     def redeem_key(self, given: str) -> WebSession:
-        """Return a new session for the unused key, replacing the oldest of many. Raises `Unauthorized`."""
+        """Use up the key; return a new session, which replaces the oldest of many. Raises `Unauthorized`."""
         with self._lock:
             is_right = bool(self._key) and _are_equal(self._key, given)
             if not is_right or self._now() > self._key_until:

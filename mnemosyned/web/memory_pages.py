@@ -66,7 +66,10 @@ def learn(visit: Visit) -> Response:
 
 
 def read_learning(visit: Visit) -> dict[str, Any]:
-    """Return a learning, those it replaced, and a hash of their texts as `mark`. Raises `NotFound`."""
+    """Return the values of a learning's page: learning, replaced learnings, hash of all texts (`mark`).
+
+    Raises `NotFound`.
+    """
     id = visit.field("id")
     page = visit.call(conversation.Learnings(id=id))
     for learning in page:
@@ -84,7 +87,7 @@ def read_learning(visit: Visit) -> dict[str, Any]:
 
 
 def show_learning(visit: Visit) -> Response:
-    """Show a learning with its memory and a form to reword it, or the page to remove it."""
+    """Show a learning and its memory, with a form to reword the learning, or the page to remove it."""
     shown = read_learning(visit)
     if visit.request.path == "/unlearn":
         return visit.show("unlearn.html", **shown)
@@ -314,7 +317,7 @@ class TracedSentence(NamedTuple):
 
 
 def trace_sentences(summary: str, sources: Sequence[str]) -> Iterator[TracedSentence]:
-    """Yield a summary's sentences, each with the source that shares most of its content words, if enough."""
+    """Yield a summary's sentences with the number of the source sharing most content words; 0 for none."""
     stems = [find_content_stems([source]) for source in sources]
     for sentence, starts_line in split_sentences(summary):
         wanted = find_content_stems([sentence])
@@ -328,7 +331,7 @@ def trace_sentences(summary: str, sources: Sequence[str]) -> Iterator[TracedSent
 
 
 def read_provenance(visit: Visit, id: str) -> dict[str, Any]:
-    """Return a summary, its direct sources, and its sentences traced to these sources."""
+    """Return a summary, the direct sources, and the sentences with the source of each."""
     expanded = visit.call(memories.Expand(id, depth=1))
     sources: Sequence[Episode | MemoryRecord] = expanded.summaries or expanded.originals
     # A summary may name who said a sentence.

@@ -124,8 +124,8 @@ def client_of(
 ) -> str:
     """Return the name of the tool that called the hook, such as "cursor".
 
-    Several tools run the hooks of one settings file, so marks in payload and environment come first. Then
-    come the first argument or the payload's `client`, the transcript's path, and weak marks.
+    Several tools run the hooks of one settings file, so typical keys and variables come first. Then
+    come the first argument or the payload's `client`, the transcript's path, and less certain keys.
     """
     marks = _find_marked_clients("marks", payload, environment)
     if client := next(marks, ""):
@@ -142,7 +142,7 @@ def client_of(
 def _find_marked_clients(
     table: str, payload: Payload, environment: Environment
 ) -> Iterator[str]:
-    """Yield the name of each tool in a table of marks that matches the call."""
+    """Yield the tools whose typical keys or variables, listed in `table`, are in the payload or environment."""
     for row in _TABLES[table]:
         is_marked = payload.keys() >= {*row.get("keys", ())}
         is_marked &= environment.keys() >= {*row.get("variables", ())}

@@ -246,10 +246,10 @@ class Reminder:
         edits: BriefingEdits,
         learnings: Sequence[Learning],
     ) -> list[injected.InjectedQuote]:
-        """Return the learnings that apply to the query and that the session lacks, most probable first.
+        """Return learnings that apply to the query and are new to the session, most probable first.
 
-        After each come all other learnings of its message, if they are short. Together they state one rule,
-        while a prompt may resemble only one of its sentences.
+        Each is followed by the other learnings of the same message, if short: a rule may have several
+        sentences, of which a prompt resembles only one.
         """
         known = {*session.shown, session.session}
         untold = [
@@ -303,9 +303,9 @@ class Reminder:
         known: set[str],
         score_min: float,
     ) -> list[BearingLine]:
-        """Return up to `TOLD_MAX` statements near the query, best first; none if all are below `score_min`.
+        """Return up to `TOLD_MAX` new statements near the query, best first; none if all are below `score_min`.
 
-        Statements with scores far below the best one's are left out, and so are those `known` to the agent.
+        Statements far below the best score are left out, and so are the memories `known` to the agent.
         """
         ids = [each.memory.id for each in statements]
         similarities = self._service.vectors.similarities(query, ids) if ids else {}
@@ -395,7 +395,7 @@ class Reminder:
         known: Collection[str],
         groups: Groups,
     ) -> list[BearingLine]:
-        """Return lines that share enough keywords with the query, each memory's best line first.
+        """Return lines of memories that share enough keywords with the query, in the order of the hits.
 
         The sessions `others` are searched, then memories without a project and of `groups`. If `others`
         have nothing, the project's older sessions are searched too.
@@ -464,7 +464,10 @@ def _leave_out_rules(
     rules: Sequence[injected.InjectedQuote],
     messages: Mapping[str, str],
 ) -> BearingLine | None:
-    """Return a line without the rules that its message in `messages` states; None if nothing is left."""
+    """Return a line without the `rules` of the same message; None if nothing is left.
+
+    `messages` has the texts of messages by memory id.
+    """
     message = messages.get(line.quote.id, "")
     stated = [
         rule.text
@@ -482,7 +485,7 @@ def _leave_out_rules(
 def _join_messages(
     quotes: Sequence[injected.InjectedQuote],
 ) -> list[injected.InjectedQuote]:
-    """Return the first quote of each message, with later ones as `related` unless they have related ones."""
+    """Move later quotes of a message into `related` of the first; keep quotes with related quotes apart."""
     joined: dict[str, injected.InjectedQuote] = {}
     for quote in quotes:
         first = joined.get(quote.source_id)
@@ -510,7 +513,7 @@ def _rate_keywords(query: str, statements: Iterable[ProjectStatement]) -> list[f
 
 
 def _is_relevant(asked: frozenset[str], text: str, role: str) -> bool:
-    """Return True if a text, not a question, has enough of the keywords `asked` and some others."""
+    """Return True if a text is no question, and has enough of the keywords `asked` and enough others."""
     if is_question(text) or (
         not {"?", "？"}.isdisjoint(text) and not has_substance(text)
     ):

@@ -170,7 +170,7 @@ class Server:
 
 
 def _post_event(server: Server, payload: bytes, fields: Fields, further: str) -> None:
-    """Post an event, print the answer, and send what the server lacks, or spool the call."""
+    """Post an event, print the answer, and send messages that the server lacks; if it fails, spool the call."""
     path = client.find_transcript(fields, os.environ)
     described = json.dumps(describe_transcript(path))
     with_transcript = f'{further}"transcript":{described},'

@@ -185,7 +185,7 @@ class HookService:
         return events.make_answer(call, outcome.context), outcome.wanted
 
     def _update_session(self, call: events.HookCall) -> AgentSession:
-        """Return the agent's session of a call, saved with its transcript and the time seen."""
+        """Create or update the agent's session of a call, with transcript and time seen; return the session."""
         now = self._clock.now()
         known = self._agents.session(call.session)
         session = known
@@ -317,7 +317,7 @@ class HookService:
     def _note_repetitions(
         self, session: AgentSession, messages: Sequence[Remember]
     ) -> None:
-        """Record in the ledger each known fact that the user repeats because the agent was not given it."""
+        """Record in the ledger the known facts that a user had to repeat, as the agent was not given them."""
         now = self._clock.now()
         fresh = [
             (message, words)

@@ -134,7 +134,7 @@ def one_line(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
 
 
 def text_beginning(text: str, bytes_max: int) -> str:
-    """Return a text, or its longest non-empty beginning that fits `bytes_max` as JSON, its tags neutralized."""
+    """Return a text, or the longest beginning within `bytes_max` as JSON, with tags neutralized, not empty."""
     if json_bytes(text) <= bytes_max:
         return text
     too_long = bisect_right(

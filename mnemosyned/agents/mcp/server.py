@@ -96,7 +96,7 @@ def read_resource(context: tools.ToolContext, uri: object) -> Json:
 
 
 def _recall_day(context: tools.ToolContext, name: str) -> Json:
-    """Return the memories of a day as the `recall` tool does. Raises `ProtocolError`."""
+    """Return up to 25 memories of a day, as the `recall` tool does. Raises `ProtocolError`."""
     try:
         day = date.fromisoformat(name)
     except ValueError as error:

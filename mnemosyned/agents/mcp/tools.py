@@ -300,7 +300,7 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
 
 
 def _forget_rule(context: ToolContext, rule: Learning, *, confirm: bool) -> Json:
-    """Delete a rule if `confirm` is set, and return {}; otherwise return its preview's fields of a receipt."""
+    """Delete a rule if `confirm` is set, and return {}; otherwise return the fields that preview this."""
     if confirm:
         context.caller.call(RemoveLearning(rule.id))
         return {}

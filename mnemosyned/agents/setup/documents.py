@@ -632,7 +632,7 @@ class Document:
         model: Callable[..., Json],
         *value: Json,
     ) -> None:
-        """Change text and data by `edit`. Raises `FileRefused` if the data are not those `model` returns."""
+        """Set text and data to the result of `edit`. Raises `FileRefused` if `model` gives other data."""
         try:
             expected = model(self.data, path, *value)
             text = edit(self.text, path, *value)

@@ -173,7 +173,7 @@ class SetupJournal:
         return [edit for edit in self.edits if edit.file == str(file)]
 
     def add(self, edit: FileEdit, before: bytes | None) -> None:
-        """Save an edit, with the content `before` it, in place of an earlier one of this tool and file."""
+        """Save an edit and the content `before`, and drop an earlier edit of the same tool and file."""
         if before is not None:
             folder = self._folder / "before"
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

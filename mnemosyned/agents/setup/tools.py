@@ -94,7 +94,7 @@ class FileChange:
 
 
 def group_by_file(parts: Parts) -> dict[Path, Parts]:
-    """Return a mapping of each file to the parts that setup writes into it, in the given order."""
+    """Return {file: parts of the file}, with parts in the given order."""
     by_file: dict[Path, Parts] = {}
     for part in parts:
         by_file.setdefault(part.file, []).append(part)
@@ -545,7 +545,7 @@ def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
 
 
 def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
-    """Return a sentence on whether the tool's own program lists our server; empty if it cannot list."""
+    """Return a sentence on whether the tool's own program lists our server; empty if it cannot tell."""
     program = site.machine.program(*target.programs) if target.listing else None
     if program is None or site.project is not None:
         return ""
@@ -599,7 +599,7 @@ def recognize_edits(
 def undo_all(
     edits: list[FileEdit], journal: SetupJournal, machine: Machine
 ) -> Iterator[tuple[str, str]]:
-    """Undo edits one by one; yield each file with an error message, which is empty on success."""
+    """Undo edits one by one; yield (file, error message), with an empty message on success."""
     for edit in edits:
         change = plan_undo(edit, journal)
         problem = change.problem

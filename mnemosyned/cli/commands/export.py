@@ -156,7 +156,7 @@ def _write_lines(client: Connection, request: Export, file: str) -> dict[str, An
 
 @contextmanager
 def open_export(client: Connection, request: Export) -> Iterator[Iterable[bytes]]:
-    """Yield the lines of an export as bytes, with a progress line at a terminal."""
+    """Yield an iterator over the lines of an export, with a progress line at a terminal."""
     with closing(client.transfers()) as transfers, transfers.export(request) as lines:
         first = next(iter(lines), b"")
         count = 0

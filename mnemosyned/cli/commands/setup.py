@@ -402,7 +402,7 @@ class SetupRun:
                 terminal.say(f"mnem: {problem}", err=True)
 
     def guide(self) -> int:
-        """List the tools on this machine, set up those that the user confirms; return the exit code.
+        """List the tools on this machine, and set up the confirmed tools; return the exit code.
 
         Raises `InvalidRequest` if no tool is found, or there is no terminal to ask at.
         """

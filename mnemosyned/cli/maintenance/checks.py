@@ -130,7 +130,7 @@ REPAIR = "mnem doctor --repair"
 
 
 def check_settings(installation: Installation) -> Iterator[Finding]:
-    """Yield findings on the settings: whether they are valid, and in force without a restart."""
+    """Yield findings on the settings: faults, changes that need a restart, relative paths, the key file."""
     if installation.config_problem:
         url = settings.url_in_path(installation.config.database or "")
         bare = shlex.quote(settings.without_password(url or "", shown=""))

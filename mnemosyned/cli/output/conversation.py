@@ -196,7 +196,7 @@ RENDERERS[conversation.RatedInjection] = Renderer(
 
 
 def _briefing_text(result: conversation.Briefed) -> str:
-    """Return a briefing as agents get it, with the reason and id of its source below each line, then edits."""
+    """Return a briefing's text for agents, with reason and id of the source below each line, then edits."""
     lines = list(result.lines)
     shown = []
     for text in result.text.splitlines():

@@ -102,7 +102,7 @@ def refused_user_id(connection: socket.socket) -> int | None:
 
 
 def allow_connections(wanted: int) -> int:
-    """Raise the limit of open files if needed; return how many of the `wanted` connections it allows."""
+    """Raise the limit of open files for the `wanted` connections if needed; return how many are possible."""
     needed = wanted + DESCRIPTORS_RESERVED
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
@@ -124,7 +124,7 @@ def allow_connections(wanted: int) -> int:
 
 @contextmanager
 def _claim_path(path: Path) -> Iterator[None]:
-    """Lock a socket's path in a block. Raises `DatabaseInUse` and `InvalidRequest`."""
+    """Make the folder of a socket, and lock the path in a block. Raises `DatabaseInUse`, `InvalidRequest`."""
     lock = path.with_name(path.name + ".lock")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

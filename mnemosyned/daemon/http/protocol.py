@@ -224,7 +224,7 @@ class HttpProtocol:
 
     @property
     def body_bytes(self) -> int:
-        """Bytes of the body of the request that arrives; for a body in chunks, those received so far."""
+        """Length in bytes of the arriving request's body; for a body in chunks, of the received part."""
         if self._head is None:
             return 0
         return len(self._body) if self._length is None else self._length
@@ -286,7 +286,7 @@ class HttpProtocol:
         return part
 
     def _take_chunk_part(self) -> bytes:
-        """Remove and return a size line, chunk bytes or trailers. Raises `RequestRefused`."""
+        """Remove and return the next part of a body in chunks, empty if incomplete. Raises `RequestRefused`."""
         if self._chunk_left is None or self._chunk_left > 0:
             if len(self._http.trailing_data[0]) > CHUNKED_BYTES:
                 _refuse_head("its trailers are", CHUNKED_BYTES)
@@ -312,10 +312,7 @@ class HttpProtocol:
         return line
 
     def _join_chunks(self) -> bytes:
-        """Remove the complete chunks that fit in the body; return them as one, which h11 parses faster.
-
-        Empty if there is none.
-        """
+        """Remove the complete chunks that fit in the body; return one joined chunk for h11, or b""."""
         data, at = bytearray(), 0
         while size := _CHUNK_SIZE.match(self._incoming, at, at + CHUNKED_BYTES):
             begin, count = size.end(), int(size[1], 16)

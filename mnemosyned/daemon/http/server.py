@@ -146,7 +146,7 @@ class EventLoop:
         return self._thread.is_alive()
 
     def is_working(self) -> bool:
-        """Return True if the event loop turned lately, and the worker threads answer requests."""
+        """Return True if the event loop runs without delay, and the worker threads answer requests."""
         is_late = time.monotonic() - self._turned > TURN_MAX_S
         return self.is_running() and not is_late and self._workers.are_working()
 
@@ -164,7 +164,7 @@ class EventLoop:
         self._workers.stop(deadline)
 
     def _queue_answered(self, connection: ClientConnection) -> None:
-        """Give a connection that a worker answered back to the loop; called by the worker."""
+        """Give a connection back to the event loop; called by the worker thread that answered."""
         self._answered.append(connection)
         self._wake_up()
 
@@ -202,7 +202,7 @@ class EventLoop:
             self._epoll.close()
 
     def _drain_connections(self) -> bool:
-        """After `stop`, close listeners and idle connections; return True once the loop may end."""
+        """When stopping, close listeners and connections without an answer; return True if the loop may end."""
         if self._stop_at is None:
             return False
         if not self._draining:
@@ -333,10 +333,10 @@ class EventLoop:
         self._activity.connections[connection.local] += 1
 
     def _drop_stalled(self, state: ConnectionState, *, reserved: bool = False) -> bool:
-        """Close the connection longest in a state, beyond the grace time; return whether there was any.
+        """Close the connection longest in a state, beyond the grace time; return False if none is beyond.
 
-        With `reserved`, close only one that holds memory for a body. Clients over TCP go first, as other
-        users can connect there.
+        With `reserved`, consider only connections with memory reserved for a body. Clients over TCP are
+        closed first, as other users can connect there.
         """
         now = time.monotonic()
         for connection in sorted(
@@ -371,7 +371,7 @@ class EventLoop:
             self._start_request(connection)
 
     def _start_request(self, connection: ClientConnection) -> None:
-        """Hand a connection's next request to a worker, or answer a probe, or wait for bytes or for memory."""
+        """Hand a connection's next request to a worker, answer a probe, refuse, or wait for bytes or memory."""
         protocol = connection.protocol
         try:
             request = protocol.next_request()
@@ -439,7 +439,7 @@ class EventLoop:
     def _resume_queued(self) -> None:
         """Resume requests that wait for memory, smallest body first, as far as memory is free.
 
-        If it is not enough for all, a slow sender that has reserved memory is closed.
+        If memory is too scarce for all, close the connection of a slow sender with reserved memory.
         """
         self._budget.freed = False
         queued = sorted(
@@ -455,7 +455,7 @@ class EventLoop:
     # --------------------------------------------------------------- write
 
     def _continue_after_answer(self, connection: ClientConnection) -> None:
-        """Send the rest of a response, or start the connection's next request, or close the connection."""
+        """Release a connection's memory; send the rest of the response, start the next request, or close."""
         self._budget.release(connection)
         connection.progress = time.monotonic()
         if connection.broken:

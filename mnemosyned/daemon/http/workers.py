@@ -185,7 +185,7 @@ class BodyBudget:
         """Whether room was given back since the last call."""
 
     def missing_bytes(self, connection: ClientConnection) -> int:
-        """Return the bytes yet to be reserved for a request's body, 0 if small; in chunks, the maximum."""
+        """Return the bytes to reserve for a request's body: 0 if small or reserved, the limit if in chunks."""
         size = connection.protocol.body_bytes
         if connection.reserved or size <= SMALL_BYTES:
             return 0
@@ -297,7 +297,7 @@ class Workers:
     def put(self, connection: ClientConnection, request: HttpRequest) -> bool:
         """Queue a request for a worker, which alone uses the connection until the answer.
 
-        Returns False if there are several owners, and `WAITING_MAX` requests of this one wait already.
+        Returns False if there are several owners, and `WAITING_MAX` requests of the same owner wait.
         """
         owner = self._owner_of(request) if self._owner_of else 0
         with self._changing:
@@ -313,7 +313,7 @@ class Workers:
         return True
 
     def figures(self) -> PoolFigures:
-        """Return how many threads there are and are busy, how many requests wait, and how long they waited."""
+        """Return the numbers of threads, busy threads and waiting requests, and the total waiting time."""
         with self._changing:
             return PoolFigures(
                 self._running.total(),
@@ -395,7 +395,7 @@ class Workers:
     ) -> AbstractContextManager[None]:
         """Return a context manager that counts its block's processor time for an owner.
 
-        Other owners pause for the block only if `is_awaited`.
+        Set `is_awaited` if a client waits for the block: only then do other owners pause.
         """
         if self._owner_of is None:
             return nullcontext()
@@ -456,7 +456,7 @@ class Workers:
     def _send_chunks(
         self, connection: ClientConnection, response: Response, stream: Iterator[bytes]
     ) -> None:
-        """Send a head, and each chunk once the last was taken. A stream that is cut off gets no end."""
+        """Send the head, then each chunk once the client took the last; send no end if a stream is cut off."""
         deadline = time.monotonic() + STREAM_S
         if connection.begin_stream(response):
             goes_on = self._flush_output(connection, deadline)

@@ -264,7 +264,7 @@ def _make_contact_memory(card: CardFields) -> Remember:
 
 
 def _read_field_values(card: CardFields, key: str) -> Iterator[str]:
-    """Yield the values of the card's fields of this name, each as one line."""
+    """Yield the values of the fields named `key` in a card, each value as one line."""
     for content in card.get(key, [])[:20]:
         value = content.value
         parts = value if isinstance(value, list) else str(value).split("\n")

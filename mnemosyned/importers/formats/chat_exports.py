@@ -25,7 +25,7 @@ class ChatGptExport(StoreFormat):
     """`conversations.json` of ChatGPT's data export, alone or in its archive."""
 
     def split_rows(self, kind: str, value: object) -> Iterator[tuple[str, object]]:
-        """Yield the visible messages of a conversation on its shown branch, each with `kind`."""
+        """Yield (kind, message) for the visible messages on the shown branch of a conversation."""
         conversation = object_in(value)
         mapping = conversation["mapping"]
         first = next(iter(mapping), "")
@@ -107,7 +107,7 @@ class ClaudeExport(StoreFormat):
     """`conversations.json` of Claude's data export, alone or in its archive."""
 
     def split_rows(self, kind: str, value: object) -> Iterator[tuple[str, object]]:
-        """Yield the messages of a conversation that have text and a known sender, each with `kind`."""
+        """Yield (kind, message) for the messages of a conversation with text and a known sender."""
         conversation = object_in(value)
         begun = conversation.get("created_at")
         for message in conversation["chat_messages"]:

@@ -270,7 +270,7 @@ class StoreFormat(ImportFormat):
         yield from parse_record(convert, place, position, size)
 
     def _recognize_export(self, source: ImportSource) -> StoreExport | None:
-        """Return which of the program's exports a JSON document or archive is; None if it is none of them."""
+        """Return the kind of export in a JSON document or archive; None for no export of the program."""
         for export in self._exports:
             pattern = re.compile(export.member) if export.member else None
             outline = reading.outline_source(source, pattern)
@@ -321,7 +321,7 @@ class StoreFormat(ImportFormat):
         where: str,
         number: int,
     ) -> Iterator[ImportItem | BadRecord]:
-        """Yield the memories of an element's records, each record extended by `top`, fields of its document."""
+        """Yield memories of the records in an element; `top` has fields of the document for every record."""
         rows: list[tuple[str, object]] = []
         where, size = f"{where} {element.index + 1}", element.size
         try:
@@ -339,7 +339,7 @@ class StoreFormat(ImportFormat):
             size = 0
 
     def split_rows(self, kind: str, value: object) -> Iterable[tuple[str, object]]:
-        """Return the records in an element of an export's list, each with its kind. Raises `PARSE_ERRORS`."""
+        """Return (kind, record) for the records in an element of an export's list. Raises `PARSE_ERRORS`."""
         return [(kind, value)]
 
     def size(self, source: ImportSource) -> int:
@@ -400,7 +400,10 @@ class Letta(StoreFormat):
         """The names of agents by the ids of their blocks, read before the blocks."""
 
     def split_rows(self, kind: str, value: object) -> list[tuple[str, object]]:
-        """Return an agent's messages, or the element itself; a block gets its agent's name, read before."""
+        """Return (kind, record) for an agent's messages, or for another element.
+
+        Agents' names are kept, so that a memory block, which comes later, gets the name of its agent.
+        """
         if not isinstance(value, Mapping):
             return [(kind, value)]
         if kind == "block":

@@ -65,7 +65,7 @@ _FrontMatterLoader.add_constructor(
 
 
 def split_note(text: str) -> ParsedNote:
-    """Split a note into the fields of its front matter and the body, or name the problem."""
+    """Return a note's front matter as fields, and the body; for invalid YAML the whole text and the problem."""
     text = text.replace("\r\n", "\n")
     block = _BLOCK.match(text[: 64 * 1024])
     if block is None:

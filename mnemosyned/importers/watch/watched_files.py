@@ -196,7 +196,7 @@ class FileReader:
         return now.stored
 
     def _find_saved_state(self, now: WatchedFile) -> WatchedFile | None:
-        """Return a file's saved state, or None; for a moved file, take that of its old path."""
+        """Return a file's saved state, or None; for a moved file, remove and return the old path's state."""
         known = self._watches.file(now.path)
         if known:
             return known

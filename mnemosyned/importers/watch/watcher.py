@@ -53,7 +53,7 @@ class Notifications(FileSystemEventHandler):
         self._places: set[str] = set()
 
     def follow(self, folders: list[str]) -> dict[str, str]:
-        """Watch exactly these paths; return the reason for each path that gives no events."""
+        """Watch only these paths from now on; return {path: reason} for paths without events."""
         self.close()
         if not folders:
             return {}
