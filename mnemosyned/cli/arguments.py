@@ -112,7 +112,7 @@ def make_parameter(
 def make_parameters(
     verb: type[Request[Any]], names: Iterable[str] = ()
 ) -> list[click.Parameter]:
-    """Return click arguments and options for a verb's fields, by default all of them."""
+    """Return click arguments and options for the fields `names` of a verb, or for all fields."""
     fields = {field.name: field for field in fields_of(verb)}
     return [make_parameter(verb, fields[name]) for name in names or fields]
 
@@ -149,7 +149,7 @@ def suggest_for(parameter: click.Parameter, verb: str) -> None:
 
 
 def _unwrap_metadata(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, str]:
-    """Return a msgspec type without its constraints, and the description given with them."""
+    """Return a msgspec type without constraints, and the description given with the constraints."""
     description = ""
     while isinstance(kind, msgspec.inspect.Metadata):
         extra = kind.extra_json_schema or {}

@@ -39,7 +39,7 @@ def number_of(word: str) -> int | None:
 
 
 def is_marked(word: str) -> bool:
-    """Return whether a word begins with `#`, `@` or `%`, so that it cannot be an id."""
+    """Return whether a word begins with `#`, `@` or `%`, and therefore is no id."""
     return word[:1] in ("#", "@", "%")
 
 
@@ -117,7 +117,7 @@ def with_whole_ids(
 
 
 def id_fields(verb: str) -> tuple[str, ...]:
-    """Return the names of the fields in which a verb has ids."""
+    """Return the names of a verb's fields that contain ids."""
     return _FIELDS.get(verb, ("id",))
 
 

@@ -42,7 +42,7 @@ UNDO_QUESTIONS = {
 
 
 def confirm_and_call(client: Connection, request: Request[R]) -> object:
-    """Show a request's dry run, ask, and send it; return the result, or a dry run that selects nothing.
+    """Show a request's dry run, ask the user, send the request; return its result, or an empty dry run.
 
     Raises `InvalidRequest` if there is no terminal to ask at; the answer no exits with code 1.
     """

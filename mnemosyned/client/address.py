@@ -106,7 +106,7 @@ class SocketAddress(Address):
         return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 
     def check(self, connection: socket.socket) -> None:
-        """Raise `ForeignDaemon` if a user other than this one or root listens on the socket."""
+        """Raise `ForeignDaemon` unless this user or root listens on the socket."""
         uid = foreign_listener(connection, self.target)
         if uid is not None:
             raise ForeignDaemon(

@@ -107,7 +107,7 @@ class HttpResponse:
             self._read_chunks(self._chunks)
 
     def connection_error(self, *, sent: bool) -> ConnectionError:
-        """Return the error for an early end: `NoAnswer` if anything came or all was `sent`, or `Unread`."""
+        """Return the error for an early end: `NoAnswer` if anything came or all was `sent`, else `Unread`."""
         if self._head or sent:
             return NoAnswer("the connection ended before the answer did")
         return Unread("the connection ended before the request was read")
@@ -254,7 +254,7 @@ def is_quiet(connection: socket.socket) -> bool:
 def foreign_listener(connection: socket.socket, path: str) -> int | None:
     """Return the id of the user who listens on a Unix socket, or None for a trusted user.
 
-    Trusted are root and this user. Root may also ask the daemon of a user who alone can write to the
+    Root and this user are trusted. Root may also ask the daemon of a user who alone can write to the
     directory of the socket.
     """
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)

@@ -198,7 +198,7 @@ def _query_parameter(name: str, schema: Schema, *, required: bool) -> Schema:
 
 
 def _fits_in_query(schema: Schema) -> bool:
-    """Return True if a field can stand in a query: no object, and no list but of texts."""
+    """Return True if a field can be in a URL query: no object, and no list of anything but texts."""
     if "anyOf" in schema:
         return any(each != NULL and _fits_in_query(each) for each in schema["anyOf"])
     if schema.get("type") == "array":

@@ -466,7 +466,7 @@ class OwnerResources:
         return chosen
 
     def _find_sender(self, request: HttpRequest) -> TokenHolder:
-        """Return the holder of a request's token, or of the name from a proxy. Raises `RequestRefused`."""
+        """Return owner and scopes for a request's token, or for a proxy's user. Raises `RequestRefused`."""
         cache, given = self._read_login(request.headers)
         with _hiding_the_database():
             holder = cache.holder(given) if cache else None
@@ -734,5 +734,5 @@ class MemberCaller(resources.ScopedCaller):
 
 
 def _log_about(owner: int) -> None:
-    """Set the owner that this thread's request is about in the audit log; drop noted groups."""
+    """Note for the audit log whose memory this thread's request is about; remove groups noted before."""
     REQUESTER.set(REQUESTER.get()._replace(about=owner, groups=()))

@@ -52,7 +52,7 @@ def events_route(bus: EventBus, progress: Progresses) -> Route:
     """Return a handler that streams the events of `bus`, and changes of `progress`."""
 
     def events(request: HttpRequest) -> Response:
-        """Return a response that streams events, from the client's last one on."""
+        """Return a response with a stream of events, beginning after the last event that the client saw."""
         after = _last_seen_id(request)
         if request.method == "HEAD":
             return Response(HTTPStatus.OK, content_type=EVENT_STREAM, headers=HEADERS)

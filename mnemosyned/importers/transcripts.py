@@ -130,7 +130,7 @@ def parse_line(line: TranscriptLine) -> ParsedLine:
 
 
 def _parse_codex(line: TranscriptLine) -> ParsedLine:
-    """Return the message or tool call in a line of Codex; its second copy of a message has `is_copy` set."""
+    """Return the message or tool call in a line of Codex; `is_copy` marks the second copy of a message."""
     payload, kind, time = line["payload"], line.get("type"), line.get("timestamp")
     inner = payload.get("type")
     if kind == "event_msg":

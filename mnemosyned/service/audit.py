@@ -452,7 +452,7 @@ class AuditedForgets:
         self._audit, self._owner = audit, owner
 
     def note(self, ids: Sequence[str], verb: str = FORGOTTEN) -> None:
-        """Log `verb` about memories or learnings, before it is done; wait up to `WAIT_S` s for the disk."""
+        """Log `verb` about memories or learnings before the deletion; wait up to `WAIT_S` s for the disk."""
         if (audit := self._audit()) and ids:
             audit.note(verb, about=self._owner, ids=ids, whole=True)
 

@@ -41,7 +41,7 @@ SUFFIX = ".partial-journal"
 
 
 def backup_folder(database: Path, setting: Path | None) -> Path:
-    """Return the folder of dated backups: `setting`, or for None one next to the database."""
+    """Return the folder of dated backups: `setting`, or if None a folder next to the database."""
     return setting or database.with_name("backups")
 
 
@@ -270,7 +270,7 @@ class ForgottenList:
     def _append_lines(
         self, lines: Callable[[bytes], list[_ListEvent]], *, create: bool = False
     ) -> None:
-        """Append the events that `lines` makes with the list's key; log a failure.
+        """Append to the list the events that `lines` makes from the list's key; log a failure.
 
         Without a list, do nothing unless `create`.
         """
@@ -295,8 +295,8 @@ class ForgottenList:
 def forgotten_since(backup: Path, folder: Path) -> ForgottenSince | None:
     """Return the memories forgotten since a backup, by the list in `folder`; None without a list.
 
-    The time of a backup that the list does not name is the date in its name, or else the time of
-    its file.
+    If the list does not name the backup, its time is the date in the file's name, or else the time of
+    the file.
     """
     first, events = _read_list(folder / NAME)
     if first is None:
@@ -412,9 +412,9 @@ log = logger()
 
 
 def next_backup_after(config: Config, moment: datetime) -> datetime | None:
-    """Return the time of the next scheduled backup after one at `moment`; None without a schedule.
+    """Return the time of the next scheduled backup after a backup at `moment`; None without a schedule.
 
-    A folder without a schedule means daily; cron fields are in UTC. Raises `ConfigInvalid`.
+    If only a folder is set, backups are daily; cron fields are in UTC. Raises `ConfigInvalid`.
     """
     schedule = config.backup.schedule or ("daily" if config.backup.dir else "off")
     if schedule not in BACKUP_SCHEDULES:
@@ -472,7 +472,7 @@ class BackupKeeper:
         return self.file
 
     def back_up(self, request: Backup) -> BackedUp:
-        """Make the backup that a request asks for; without a path, a dated one in the folder."""
+        """Make the backup that a request asks for; without a path, a dated backup in the backup folder."""
         if request.file is not None:
             given = named_target(request.file)
             if given.is_dir():

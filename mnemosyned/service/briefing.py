@@ -211,7 +211,7 @@ class BriefingService:
     def _quote_pinned(
         self, project: str, edits: ledger.BriefingEdits
     ) -> Iterator[InjectedQuote]:
-        """Yield quotes of the memories of the project and of no project that a person pinned to briefings."""
+        """Yield quotes of the memories pinned to briefings by a person, in this project or in no project."""
         ids = [id for id in edits.by_id if edits.is_pinned(id)]
         memories = {each.id: each for each in self.store.memories.existing(ids)}
         found = [memories[id] for id in ids if id in memories]

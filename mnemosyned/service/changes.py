@@ -169,7 +169,7 @@ class ChangeService:
         action = self._new_action(ActionKind.EDIT)
 
         def edit_once() -> tuple[EditOutcome | None, str]:
-            """Edit the memory; return the outcome, None for no effect, and how its secrets are treated."""
+            """Edit the memory; return the outcome, or None without any effect, and the treatment of secrets."""
             before = self._read_editable(id, request)
             edit, secrets = self._make_edit(before, changes)
             if not _has_effect(edit, drop_history=request.drop_history):
@@ -194,7 +194,7 @@ class ChangeService:
     def undo_edit(
         self, action: str, moment: datetime, *, dry_run: bool
     ) -> tuple[int, dict[str, list[str]], str]:
-        """Set the values again that an edit replaced; with `dry_run`, only count them.
+        """Restore the values that an edit replaced; with `dry_run`, only count the memories.
 
         `action` is the id of the edit and `moment` its time. Return the number of changed memories, the
         ids of unchanged memories by reason, and a note on unfinished work.

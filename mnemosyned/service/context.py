@@ -121,7 +121,7 @@ def make_counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounte
     """Return the token counter that the setting `context.tokenizer` names.
 
     None is an estimate, "model" the tokenizer of the model in `summarizer`, and any other text a
-    file. Raises `ConfigInvalid` if the file is unusable, or "model" has no model.
+    file. Raises `ConfigInvalid` if the file is unusable, or there is no model.
     """
     if tokenizer is None:
         return default_counter()
@@ -185,7 +185,7 @@ class IdentifiedConversation:
         self._by_id = {identified["id"]: message for identified, message in pairs}
 
     def restore_message(self, message: Message) -> Message:
-        """Return a message with the agent's id in place of ours; an unchanged one as the agent's object."""
+        """Return a message with the agent's id in place of ours; if unchanged, the very object of the agent."""
         if id(message) in self._own:
             return self._own[id(message)]
         own = self._by_id.get(str(message.get("id")))
@@ -603,9 +603,9 @@ def _list_quotable_texts(
 ) -> Iterator[tuple[str | None, str, str, Quoted]]:
     """Yield (owner, memory id, words, quote) for each recalled text once, best first.
 
-    A quote has notes on ended statements; the words have none, as notes are forgotten with other
-    memories. Texts in `seen` are left out, and each yielded text is added there. `known` has by
-    memory id the learnings to leave out.
+    A quote is the words with notes on ended statements, which are forgotten with other memories.
+    Texts in `seen` are left out, and yielded texts are added to `seen`. `known` has by memory id
+    the learnings to leave out.
     """
     asked = parse_terms(question)
     for hit in hits:

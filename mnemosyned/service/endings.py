@@ -120,7 +120,7 @@ class EndingFinder:
         self._has_news = self._has_news_ahead = self._has_unlearned = True
 
     def find_soon(self) -> None:
-        """Find endings in up to `SOON_MAX` new memories, unless the background is behind; log errors."""
+        """Find endings in up to `SOON_MAX` new memories, unless many more are unread; log errors."""
         try:
             if not self._is_behind:
                 self.find(limit=SOON_MAX)
@@ -128,7 +128,7 @@ class EndingFinder:
             log_failure("endings_not_found", error)
 
     def find_before_sleep(self) -> None:
-        """Find endings for `SLEEP_S` seconds; in only `SLEEP_MAX` memories if the background reads others."""
+        """Find endings for up to `SLEEP_S` seconds, and in a daemon in at most `SLEEP_MAX` memories."""
         self.find(limit=SLEEP_MAX if self.in_background else None, seconds=SLEEP_S)
 
     def find_in_background(self) -> None:
@@ -253,7 +253,7 @@ class EndingFinder:
             is_due = is_due and self._has_unlearned and limit is None
 
     def find_again(self, positions: Sequence[int], former: Mapping[str, str]) -> None:
-        """Read edited memories again, by row number, and store the endings found of and by them.
+        """Read edited memories again, by row number; store the endings of and by their statements.
 
         Newer memories that share words are read for the rest of `EDIT_S` seconds, as they may end
         the memories' statements. `former` has the earlier texts of memories by id: rules that only
@@ -318,7 +318,7 @@ class EndingFinder:
     def _store_late(
         self, late: Sequence[LateLearning], *, learned_up_to: int | None = None
     ) -> None:
-        """Store late learnings, and that rows up to `learned_up_to` are done; log how many are new."""
+        """Store learnings that were found late, and mark rows up to `learned_up_to` as done; log the number."""
         new = self.store.learnings.add_late(late, learned_up_to=learned_up_to)
         if new:
             log.info("learned_by_vectors", learnings=new)

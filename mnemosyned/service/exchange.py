@@ -386,7 +386,7 @@ class Moving:
     """Records that were there already."""
 
     def deliver(self, advance: Advance) -> None:
-        """Store all records of the source in the target, which may contain the first of them.
+        """Store all records of the source in the target, which may contain the first records already.
 
         Calls `advance` now and then. Raises `InvalidRequest` if the target contains anything else.
         """

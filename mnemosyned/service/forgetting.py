@@ -104,7 +104,7 @@ class Purger:
     def purge(self) -> bool:
         """Purge the text deleted before this call, or plan a purge; return whether all is purged now.
 
-        A purge is put off if requests are being served soon after the last one, or if another
+        A purge is put off if requests are being served soon after the last purge, or if another
         program reads the file; `wait_s` then returns the wait. Raises `StorageFailed`.
         """
         with self._turn:
@@ -127,7 +127,7 @@ class Purger:
             return False, f"{WORDS_REMAIN}: {error.reason}"
 
     def finish_earlier(self, unknown: errors.NotFound) -> None:
-        """Purge what an earlier call deleted, when its repetition failed with `unknown`.
+        """Purge the text that an earlier call deleted, after the same call failed with `unknown`.
 
         Raises `NotPurged`, which quotes `unknown`, if the purge fails or another program reads the
         database. Returns if all is purged, or the purge waits because requests are being served.
@@ -247,7 +247,7 @@ class HostedPurger(Purger):
         self.attempt()
 
     def purge(self) -> bool:
-        """Ask the host for a purge if one is due; return True if none is. Raises `StorageFailed`."""
+        """If a purge is due, ask the host for it and return False; else return True. Raises `StorageFailed`."""
         if not self.due():
             return True
         self.soon()
@@ -355,7 +355,7 @@ class RetentionService:
         return ""
 
     def rewrite_stale(self, *, highest: Level = Level.MONTH) -> int:
-        """Rewrite summaries up to `highest` of which a memory was forgotten or changed; return how many."""
+        """Rewrite summaries, up to the level `highest`, of forgotten or changed memories; return how many."""
         return rewrite_stale(
             self.store,
             self.cycle.lease,
@@ -545,7 +545,7 @@ class RetentionService:
         return self._forget_selected(selected, kept, grace, action=action)
 
     def forget_import(self, ids: Sequence[str], import_id: str) -> verbs.Forgotten:
-        """Forget an import's memories that were not changed since; another import can bring them again."""
+        """Forget an import's memories that were not changed since; another import can store them again."""
         grace = self._begin_grace()
         selected = SelectedMemories(ids=ids)
         forgotten = self._forget_selected(selected, (), grace, import_id=import_id)

@@ -123,7 +123,7 @@ def _check_content(content: str, config: Config, *, field: str) -> None:
 def _recognize_learnings(
     memory: MemoryRecord, config: Config, now: datetime, *, secrets: str
 ) -> tuple[Learning, ...]:
-    """Return the learnings stated in a memory, which has no secret if `secrets` is ""; none if switched off."""
+    """Return the learnings stated in a memory; none if switched off. Empty `secrets` mean no secret in it."""
     if not config.learnings.recognize:
         return ()
     return extract_learnings(memory, now=now, may_have_secrets=secrets != "")

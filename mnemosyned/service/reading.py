@@ -65,7 +65,7 @@ SUBJECT_WORDS_MAX = 5
 
 
 def make_query(request: Recall, *, now: datetime) -> Query:
-    """Return the query that a recall request stands for, with its times, filters and subject."""
+    """Return the query for a recall request: words, times, filters, and the subject of the question."""
     asked_at = instant(request.asked_at) or in_zone(now, local_zone())
     times = parse_times(request.query, asked_at)
     asked = AskedSource()
@@ -218,8 +218,8 @@ class ListService:
     def days(self, request: listing.Days) -> listing.DayList:
         """Return the counts of each day, hour or month of a period, the oldest first.
 
-        Raises `InvalidRequest` for more than `DAYS_MAX` of them, for a time that ends before it
-        begins, and for an unknown zone.
+        Raises `InvalidRequest` for more than `DAYS_MAX` counts, an end before the beginning, and an
+        unknown zone.
         """
         try:
             zone = ZoneInfo(request.zone) if request.zone else local_zone()

@@ -56,7 +56,7 @@ Outcome = tuple[int, Left, str]
 
 
 def import_action(import_id: str | None, now: datetime) -> Action | None:
-    """Return a new action named `import_id`, None without an id. Raises `InvalidRequest` if it is reserved."""
+    """Return a new action named `import_id`, None without an id. Raises `InvalidRequest` for a reserved id."""
     if import_id == LAST_ACTION:
         raise InvalidRequest(
             f"{import_id} means the last action; give the import another id",
@@ -130,7 +130,7 @@ class UndoService:
         )
 
     def _find_action(self, id: str) -> UndoableAction | None:
-        """Return the action with an id, None for another id, such as a cycle's.
+        """Return the recorded action with this id; None if there is none, as for the id of a cycle.
 
         For `LAST_ACTION`, return the newest action or cycle. Raises `CannotUndo` if there is neither.
         """
@@ -177,7 +177,7 @@ class UndoService:
         return replace(action, until=shift(action.at, ACTIONS_KEPT), sample=sample)
 
     def _undo_tags(self, action: UndoableAction, request: Undo) -> Outcome:
-        """Remove the tags that an action added, or add back those removed; with `dry_run`, only count."""
+        """Remove the tags that an action added, or add back the removed tags; with `dry_run`, only count."""
         steps, left = self._split_steps(action)
         removes = action.kind is ActionKind.TAG
         memories = self._read_memories(steps)
@@ -192,7 +192,7 @@ class UndoService:
         return len(changed), left, ""
 
     def _undo_pins(self, action: UndoableAction, request: Undo) -> Outcome:
-        """Unpin the memories that an action pinned, or pin those unpinned; with `dry_run`, only count."""
+        """Unpin the memories that an action pinned, or pin the unpinned ones; with `dry_run`, only count."""
         steps, left = self._split_steps(action)
         was_pinned = action.kind is ActionKind.UNPIN
         memories = self._read_memories(steps)
@@ -237,7 +237,7 @@ class UndoService:
         return receipt.memories, {CHANGED_SINCE: [step.memory for step in steps]}, note
 
     def _split_steps(self, action: UndoableAction) -> tuple[list[ActionStep], Left]:
-        """Return the steps of an action that no later action changed, and the memories of the others."""
+        """Return (an action's steps not changed by later actions, memories of the other steps by reason)."""
         steps = self.store.undo.steps(action.id)
         later = self.store.undo.changed_after(action.id)
         changed = dict.fromkeys(

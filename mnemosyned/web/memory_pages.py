@@ -111,7 +111,7 @@ def change_learning(visit: Visit) -> Response:
 
 
 def show_ended(visit: Visit) -> Response:
-    """Show what newer statements ended: all in force, all of one memory, or all that was undone."""
+    """Show ended statements: all that are in force, of one memory, or undone."""
     chosen = visit.pick(("id", "undone"))
     asked = {"undone": "all" if "id" in chosen else "false", **chosen}
     if asked["undone"] == "all":

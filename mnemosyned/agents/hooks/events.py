@@ -220,7 +220,7 @@ MESSAGES_MAX = 1_000
 
 
 def hook_messages(call: HookCall) -> tuple[transcripts.TranscriptMessage, ...]:
-    """Return a call's messages, cleaned: its `messages`, or without any its prompt and reply.
+    """Return the cleaned messages of a call: `messages`, or if empty the prompt and the reply.
 
     The prompt and reply of OpenCode are left out, as its plugin sends them again as `messages`.
     """

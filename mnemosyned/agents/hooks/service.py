@@ -133,7 +133,7 @@ class HookService:
         may_tell: bool = True,
         groups: Groups = NO_GROUPS,
     ) -> tuple[events.Json, str | None]:
-        """Store the conversation of a call; return the JSON object to print and `HookOutcome.wanted`.
+        """Store the conversation of a call; return the JSON object to print, and `HookOutcome.wanted`.
 
         A call that `is_remote` comes from another machine: no file that it names is looked at. Without
         `may_tell` nothing is injected. With a prompt, the memories of `groups` are searched, too. Raises
@@ -273,7 +273,7 @@ class HookService:
     ) -> str:
         """Return the text to inject: a reminder at a prompt, a briefing at a fresh start.
 
-        The ids of its memories are saved: none is injected twice in a session. After `waits_until`,
+        The ids of quoted memories are saved: none is quoted twice in a session. After `waits_until`,
         a monotonic time, the caller has gone, and nothing counts as injected.
         """
         # The prompt before, stored a moment ago, may have ended what would be injected.

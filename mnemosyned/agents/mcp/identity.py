@@ -85,7 +85,7 @@ def identify(
 
     Without `client_name`, the name in `origin` is used. Claude Code's variables for conversation and
     project are used for Claude Code alone, as other programs inherit them. A client over HTTP that
-    names no session gets one for each day.
+    names no session gets a new session each day.
     """
     client = client_of(client_name or origin["client"])
     own = "claude_" if client == "claude-code" else ""
@@ -121,7 +121,7 @@ class AgentSessions:
         self._may_write = may_write
 
     def project_of(self, directory: str, override: str) -> str:
-        """Return the project key for a directory, or for `override` if given; empty without a project."""
+        """Return the key of a directory's project, or `override` if not empty; "" without a project."""
         if self._agents is None:
             return override
         return project_of(directory, override=override).key

@@ -107,7 +107,7 @@ class PumpedDaemon:
         """Post a message to `/mcp`; return the connection and the response, its head received.
 
         `on_connection` is called with each connection before it is used. A message that the daemon
-        did not read is sent again, and after a pause one refused for a rate limit. Raises `DaemonLost`.
+        did not read is sent again, and after a pause a message refused for a rate limit. Raises `DaemonLost`.
         """
         address = self._address
         if address is None:

@@ -51,8 +51,7 @@ class ToolContext:
     ) -> datetime | None:
         """Return the time in an argument of a tool; None without it. Raises `InvalidTime`.
 
-        A time without a zone is local, and `until` includes its whole day; it ends a stretch that begins at
-        `since`.
+        A time without a zone is local. `until` includes the whole day; a weekday in it comes after `since`.
         """
         text = getattr(tool, field)
         return text and read_given(text, field=field, now=self.now, since=since)
@@ -154,7 +153,7 @@ key_of = attrgetter("owner", "id")
 
 
 def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
-    """Return two rankings as one, with one other hit after every `PROJECT_SHARE` hits of the project.
+    """Return one ranking, with a hit from `everywhere` after every `PROJECT_SHARE` hits of the project.
 
     A longer ranking does not change the beginning of the list, so that pages continue each other.
     """
@@ -314,7 +313,7 @@ def _forget_rule(context: ToolContext, rule: Learning, *, confirm: bool) -> Json
 
 
 def _describe_next_step(forgotten: Forgotten) -> str:
-    """Return a sentence on what to do after a deletion or preview; empty if nothing is to do."""
+    """Return a sentence on what to do after a deletion or preview; empty if nothing remains to be done."""
     if forgotten.dry_run:
         if not forgotten.memories and not forgotten.learnings:
             return "nothing matches; nothing would be deleted"

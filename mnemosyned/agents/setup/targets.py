@@ -92,7 +92,7 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         ]
 
     def _select_places(self, machine: Machine) -> Iterator[Path]:
-        """Yield the user's file for each installed variant of the tool, or for the first one if none is."""
+        """Yield the user's file for each installed variant of the tool, or if none is, for the first one."""
         places = [
             place if isinstance(place, TargetPlace) else TargetPlace(place)
             for place in self.user

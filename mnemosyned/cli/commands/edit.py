@@ -61,7 +61,7 @@ def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN40
 def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> object:
     """Open a memory in the editor, and send the fields that were changed; return the exit code.
 
-    If they cannot be sent, the edited text is kept in a file, whose path is printed.
+    If sending fails, the edited text is kept in a file, and the path of the file is printed.
     """
     with connect_to_daemon(context) as client:
         (id,) = with_whole_ids("edit", {"id": [id]}, client)["id"]

@@ -312,7 +312,7 @@ class DaysOfExport:
 
 
 def _secrets_of(memory: ExportedMemory) -> Iterator[Detail]:
-    """Yield the secrets in a memory's text, and those among its exact values."""
+    """Yield the secrets in a memory's text and among the exact values."""
     yield from extract_secrets(memory.content)
     for kind, value, sensitive in memory.details:
         if sensitive:

@@ -204,7 +204,7 @@ def _count_records(run: ImportRun) -> int:
 
 
 def _print_report(report: ImportReport) -> None:
-    """Print the bad records of an import on standard error, and its counts on standard output."""
+    """Print the bad records of an import on standard error, and the counts on standard output."""
     _print_problems(report)
     if prints_json():
         terminal.say_json(msgspec.to_builtins(report))

@@ -25,7 +25,7 @@ from mnemosyned.verbs.upkeep import Status
 
 
 def check_access(remote: RemoteDaemon) -> None:
-    """Ask a remote daemon for its state; raise its error. A token without the scope to read passes."""
+    """Raise the error with which a remote daemon answers; accept a token without the scope to read."""
     with suppress(ScopeMissing), Connection.to(remote.load_authorities()) as client:
         client.call(Status())
 

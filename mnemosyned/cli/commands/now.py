@@ -144,7 +144,7 @@ SECONDS_MAX = 60
 
 
 def event_lines(event: Event) -> Iterator[str]:
-    """Yield a line for each new memory of an event, or one line on another event; none if internal."""
+    """Yield lines for the new memories of an event; for another event a single line, or none if internal."""
     if event.kind is EventKind.REMEMBERED:
         for memory in event.memories:
             yield memory_line(event.at, memory, memory.text)

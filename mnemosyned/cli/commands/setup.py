@@ -108,7 +108,7 @@ def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
 
 
 def _fill_paragraph(line: str, indent: str = INDENT) -> str:
-    """Return a line wrapped to the terminal, indented by `indent`, and more from the second line on."""
+    """Return a line wrapped to the terminal; `indent` begins the first line, and further lines with more."""
     return textwrap.fill(
         escape_strings(line),
         terminal.prose_width(),

@@ -104,14 +104,14 @@ class LastMinute:
         self._samples = deque([Figures(0.0)], maxlen=SAMPLES_MAX)
 
     def add(self, figures: Figures) -> None:
-        """Add a sample; if the daemon has restarted since the sample before, remove all others."""
+        """Add a sample; if the daemon restarted after the previous sample, remove all previous samples."""
         if figures.started_at != self.newest.started_at:
             self._samples.clear()
         self._samples.append(figures)
 
     @property
     def newest(self) -> Figures:
-        """The newest sample, or one without figures if none was added."""
+        """The newest sample; an empty sample if none was added."""
         return self._samples[-1]
 
     def rows(self) -> list[RequestRow]:

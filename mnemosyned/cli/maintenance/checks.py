@@ -311,7 +311,7 @@ def check_clock(installation: Installation) -> Iterator[Finding]:
 
 
 def _is_socket_alive(path: Path) -> bool:
-    """Return False if no process accepts connections on a socket; a busy one does."""
+    """Return whether a process accepts connections on a socket; True also for a busy process."""
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
         probe.settimeout(1.0)
         try:
@@ -562,7 +562,7 @@ def check_space(installation: Installation) -> Iterator[Finding]:
 
 
 def check_backups(installation: Installation) -> Iterator[Finding]:
-    """Yield findings on backups: whether there is one, recent enough, that can be restored."""
+    """Yield findings on backups: whether a recent backup exists, and can be restored."""
     folder, now = installation.backup_folder, datetime.now(UTC)
     interval = backups.backup_interval(installation.config, now)
     if interval and folder.exists() and not os.access(folder, os.W_OK):

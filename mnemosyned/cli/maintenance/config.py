@@ -342,7 +342,7 @@ def _apply_changes(keys: list[str], *, reload: bool) -> None:
 
 
 def request_reload(process: DatabaseProcess) -> bool:
-    """Tell a daemon to read its settings again; return False for no daemon, or an ended one."""
+    """Tell a daemon to read its settings again; return False if the process is no daemon, or has ended."""
     if process.socket is None or not process.pid:
         return False
     try:

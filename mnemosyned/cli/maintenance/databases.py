@@ -68,7 +68,7 @@ class RestoredDatabase:
 
 
 def check_restorable(backup: Path, database: Path) -> None:
-    """Raise `InvalidRequest` for a damaged backup or the database itself, `SchemaTooNew` for a newer one."""
+    """Raise `InvalidRequest` if `backup` is damaged or the database itself, `SchemaTooNew` if too new."""
     if backup.exists() and database.exists() and backup.samefile(database):
         raise InvalidRequest(f"{backup} is the database itself", field="file")
     copies.check_backup(backup, shipped("migrations"))

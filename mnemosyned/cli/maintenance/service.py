@@ -483,7 +483,7 @@ def start_daemon(config: Config) -> None:
 def _report_running(config: Config) -> bool:
     """Return whether a daemon runs already, and print its process if so.
 
-    Raises `DatabaseInUse` if it has another database, or a program has this one open.
+    Raises `DatabaseInUse` if the daemon has another database, or a program has the configured one open.
     """
     wanted = str(config.location)
     process = configured_daemon(config)
@@ -567,7 +567,7 @@ def _refuse_program(process: DatabaseProcess) -> None:
 def start_again(stopped: StoppedDaemon, config: Config | None = None) -> None:
     """Start a stopped daemon again: by systemd, or with its former options and environment.
 
-    With `config`, accept a daemon that another process has started for it, as `start_detached` does.
+    With `config`, accept a daemon that another process has already started with the same database.
     """
     if stopped.by_systemd:
         _start_unit()
@@ -576,7 +576,7 @@ def start_again(stopped: StoppedDaemon, config: Config | None = None) -> None:
 
 
 def _start_unit() -> int:
-    """Start the daemon's systemd unit, print the process to standard error, and return its id.
+    """Start the daemon's systemd unit, print the process id on standard error, and return the id.
 
     Raises `DaemonUnreachable` if the unit does not run then.
     """

@@ -57,7 +57,7 @@ def memory_rows(
 ) -> Iterator[str]:
     """Yield a numbered line for each memory, with headings where session or source change.
 
-    If these change often, each line begins with both. `first` is the first number, and `ended` has
+    If they change often, each line begins with session and source. `first` is the first number, and `ended` has
     by memory id the time at which a statement ended. `with_days` adds titles of days.
     """
     day: date | None = None
@@ -88,7 +88,7 @@ def memory_rows(
 
 
 def origin_of(session: str, source: str | None) -> str:
-    """Return `session · source`, or the session alone if the source is the same or none."""
+    """Return `session · source`, or the session alone if the source is missing or the same."""
     return f"{session} · {source}" if source not in (None, "", session) else session
 
 

@@ -67,7 +67,7 @@ def _storing_remark(result: Acknowledged) -> str:
 
 
 def _recall_text(result: verbs.Recalled, first: int) -> str:
-    """Return hits as paragraphs numbered from `first`; without hits, the nearest ones, marked `~`."""
+    """Return hits as paragraphs numbered from `first`; without hits, the nearest memories, marked `~`."""
     hits = [
         _hit_text(f"{number}.", hit, result.matching)
         for number, hit in enumerate(result.hits, first)
@@ -294,7 +294,7 @@ def _expanded_text(result: verbs.Expanded) -> str:
 
 
 def preview_lines(result: verbs.SelectionPreview) -> Iterator[str]:
-    """Yield a paragraph for each memory of a dry run, and how to see those left out."""
+    """Yield a paragraph for each memory of a dry run, and options to see further memories."""
     for line in result.lines:
         who = "  ".join(filter(None, (line.session, line.role)))
         words = line.snippet or "(its words were pruned)"

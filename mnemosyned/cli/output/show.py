@@ -77,7 +77,7 @@ class Page(Protocol):
 
     @property
     def next(self) -> str | None:
-        """The cursor of what follows, if anything does."""
+        """The cursor of the next page; None on the last page."""
 
     def __len__(self) -> int: ...
 
@@ -105,7 +105,7 @@ def injections_row(totals: InjectionTotals) -> str:
 
 
 def renderer_of(kind: type) -> Renderer:
-    """Return the renderer of the result type of a verb in the shell, imported when needed."""
+    """Return the renderer for a type of result; import its module if necessary."""
     # A result comes from a verb, whose module is loaded.
     for name in sorted(MODULES, key=lambda name: f"{VERBS}.{name}" not in sys.modules):
         if kind in RENDERERS:

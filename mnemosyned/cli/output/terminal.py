@@ -108,7 +108,7 @@ def is_reader_gone() -> bool:
 
 
 def _print_to_stream(text: str | bytes, *, err: bool) -> None:
-    """Print a line to standard output, its innermost sink, or standard error; drop unwanted styles."""
+    """Print a line to standard error if `err`, else to a sink or standard output; drop unwanted styles."""
     stream = sys.stderr if err else sys.stdout
     is_forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0")
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
@@ -135,7 +135,10 @@ def show_progress(text: str) -> None:
 
 
 def _write_to_stream(text: str | bytes, stream: TextIO, *, end: bool) -> None:
-    """Write to a stream; after a failure, discard its later output. Raises `OSError` unless a pipe broke."""
+    """Write a text, and if `end` a line break, to a stream; after a failure, discard all later output.
+
+    Raises `OSError`, but not for a broken pipe.
+    """
     try:
         click.echo(text, file=stream, nl=end, color=True)
     except OSError as error:

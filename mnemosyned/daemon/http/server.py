@@ -359,7 +359,7 @@ class EventLoop:
     # ---------------------------------------------------------------- read
 
     def _read_input(self, connection: ClientConnection) -> None:
-        """Receive bytes of a connection, and start its next request if that has come completely."""
+        """Receive bytes of a connection, and start the next request if it is complete."""
         data = connection.receive()
         if data is None:
             self._watch_once(connection, select.EPOLLIN)
@@ -471,7 +471,7 @@ class EventLoop:
             self._close_connection(connection)
 
     def _write_output(self, connection: ClientConnection) -> None:
-        """Send more of a connection's response, and go on with it once all is sent."""
+        """Send more of a response; once all is sent, continue with the connection's next request."""
         if connection.send():
             connection.progress = time.monotonic()
         if connection.broken or not connection.output_bytes:

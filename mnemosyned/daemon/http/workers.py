@@ -404,7 +404,7 @@ class Workers:
     def _begin_stream(
         self, task: QueuedRequest, response: Response, stream: Iterator[bytes]
     ) -> bool:
-        """Start a thread that sends a stream; return False, after an error response, if it cannot start."""
+        """Start a thread that sends a stream; return False, after an error response, for too many streams."""
         if self._owner_of:  # whose token is verified by now
             task = task._replace(owner=self._owner_of(task.request))
         with self._changing:

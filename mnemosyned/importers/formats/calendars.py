@@ -66,7 +66,7 @@ class BlockFormat(importer.ImportFormat):
     def read_records(
         self, source: importer.ImportSource, position: str
     ) -> importer.Records:
-        """Yield the memories of blocks after a position; parse earlier blocks with definitions again.
+        """Yield the memories of blocks after a position; also parse earlier definitions, such as time zones.
 
         Raises `SourceRefused` if the library is not installed.
         """

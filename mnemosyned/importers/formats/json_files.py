@@ -89,7 +89,7 @@ def _decode_identity(line: bytes) -> _Identity:
 def _make_line_id(
     line: reading.TextLine, occurrences: reading.OccurrenceCounter
 ) -> str:
-    """Return an id made of the line's text, and without a time of its occurrences; empty if it has an id."""
+    """Return an id from a line's text, and without a time from the count of equal lines; "" if it has an id."""
     identity = _decode_identity(line.data)
     if identity.id or identity.content is None:
         return ""

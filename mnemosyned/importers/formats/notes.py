@@ -146,7 +146,7 @@ def _split_at_headings(body: str) -> Iterator[NoteSection]:
 def _make_section(
     lines: list[str], path: dict[int, str], begin: int
 ) -> Iterator[NoteSection]:
-    """Yield `lines`, unless blank, as a section below the headings of `path`; `begin` is its line number."""
+    """Yield `lines`, unless blank, as one section below the headings `path`; `begin` is the first number."""
     text = "\n".join(lines).strip()
     if text:
         yield NoteSection(text, tuple(path[level] for level in sorted(path)), begin)
