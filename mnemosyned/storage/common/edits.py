@@ -84,7 +84,7 @@ class EditTransaction:
         )
 
     def _edit_originals(self, episode: int, targets: Mapping[int, MemoryEdit]) -> None:
-        """Edit an episode's originals; rename it if all get one session and source, and keep their times."""
+        """Edit originals of an episode; rename the episode if all get one session and source, but no time."""
         edits = list(targets.values())
         renamed = (
             len({(edit.after.session, edit.after.source) for edit in edits}) == 1
@@ -115,10 +115,10 @@ class EditTransaction:
     def _edit_original(
         self, seq: int, episode: int, edit: MemoryEdit, *, renamed: bool
     ) -> None:
-        """Edit an original; move it to working memory if it no longer belongs to its episode.
+        """Edit an original; move it to working memory if the episode no longer fits its origin or time.
 
-        `renamed` means that the whole episode is renamed. The original stays unchanged if its summary would
-        become stale and could not be rewritten, as other originals were pruned.
+        `renamed` means that the whole episode is renamed. Nothing is edited if the summary would become
+        stale but cannot be rewritten, as other originals were pruned.
         """
         # A renamed original leaves its episode, and a moved one that the episode does not cover.
         leaves = not renamed and (
@@ -148,7 +148,7 @@ class EditTransaction:
         return covered is not None
 
     def _write_edit(self, seq: int, episode: int | None, edit: MemoryEdit) -> None:
-        """Save the former state as a revision; write memory, learnings and index; drop outdated endings."""
+        """Save the former state as a revision; update memory, learnings, endings and index entries."""
         session, id = self._session, edit.after.id
         self._changed.append(seq)
         derived, former = ForgottenCopy(), None
@@ -225,7 +225,7 @@ class ChangeStore(StorePart):
     def groups(
         self, session: CommonSession, ids: Sequence[str], *, size: int
     ) -> list[list[str]]:
-        """Return the known ids in groups of about `size`; the originals of an episode are in one group."""
+        """Return the known ids in groups of up to `size`; originals of an episode are never parted."""
         positions = session.positions_of(ids)
         members: dict[int, list[str]] = defaultdict(list)
         for id in ids:
@@ -290,7 +290,7 @@ class ChangeStore(StorePart):
         pinned: bool,
         action: Action | None = None,
     ) -> int:
-        """Pin or unpin working memories by id; return their number. A cycle may take unpinned ones at once."""
+        """Pin or unpin working memories, and end an undo's hold if unpinned; return how many of `ids` exist."""
         table = session.memory_tables[0]
         # Rows beside those of an id are looked up by their key: `OFFSET 0` is not taken apart by
         # a planner that believes an owner to be small.

@@ -34,7 +34,7 @@ def forget_endings(
 ) -> None:
     """Delete the endings in which deleted or reworded memories are the older or the newer one.
 
-    With `keeps_undone`, keep those that a person undid, so that they are not found again.
+    With `keeps_undone`, endings that a person undid stay, so that they are not found again.
     """
     session.execute(
         f"DELETE FROM ending WHERE owner = %(owner)s {'AND NOT undone ' * keeps_undone}"
@@ -44,7 +44,7 @@ def forget_endings(
 
 
 def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
-    """Insert an ending unless it is stored; return whether it was new, None if a memory of it is missing."""
+    """Insert an ending unless stored; return whether it was inserted, None if a memory is missing."""
     if len(session.positions_of([ending.older, ending.newer])) < 2:
         return None
     return ENDINGS.add(session, ending, UNLESS_KNOWN)
@@ -53,7 +53,7 @@ def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
 def read_ended(
     session: CommonSession, ids: Sequence[str]
 ) -> dict[str, tuple[EndedStatement, ...]]:
-    """Return {id: ended statements} of these memories: per statement the earliest ending that is not undone."""
+    """Return {memory id: ended statements}: per statement its earliest ending, without undone endings."""
     endings = ENDINGS.find(
         session,
         "AND older_id = ANY(%(ids)s::text[]) AND NOT undone LIMIT %(most)s",
@@ -70,7 +70,7 @@ def read_ended(
 def _quote_endings(
     session: CommonSession, endings: Sequence[EndingRecord]
 ) -> dict[EndingRecord, EndedStatement]:
-    """Return {ending: the ended and the newer sentence} if both memories are stored; pruned words are empty."""
+    """Return {ending: both sentences}; pruned sentences are empty, endings of missing memories left out."""
     involved = {id for each in endings for id in (each.older, each.newer)}
     memories = session.memories(list(involved)) if involved else {}
     return {
@@ -89,7 +89,7 @@ def _quote_endings(
 def read_memories_after(
     session: CommonSession, position: int, *, limit: int, condition: str = ""
 ) -> dict[int, MemoryRecord]:
-    """Return {row number: memory} of the first `limit` memories above `position` with a `condition` on `m`."""
+    """Return {row number: memory} of the first `limit` above `position` that meet an SQL clause on `m`."""
     memories = session.memories_at(
         session.column(
             # Each part by its index, and no further than the limit.
@@ -128,7 +128,7 @@ class EndingStore(StorePart):
 
     @reads
     def unread_rows(self, session: CommonSession) -> int:
-        """Return how many row numbers of memories lie above the last one that was read for endings."""
+        """Return how far the highest row number of a memory is above the last one read for endings."""
         read: int = session.select_value("ending_progress", "position") or 0
         return session.newest_memory() - read
 
@@ -196,8 +196,8 @@ class EndingStore(StorePart):
     ) -> list[EndingRecord]:
         """Return up to `limit` endings, the newest first.
 
-        `id` selects endings with this memory as the older or the newer one, `undone` those that were undone
-        (True) or not (False). `after` has the time of the last ending seen, and how many of that time were
+        `id` selects endings with this memory as the older or the newer one; `undone` selects undone endings
+        (True) or others (False). `after` has the time of the last ending seen, and how many of that time were
         seen.
         """
         conditions = [
@@ -219,9 +219,9 @@ class EndingStore(StorePart):
 
     @writes
     def undo(self, session: CommonSession, id: str, *, undone: bool = True) -> int:
-        """Mark as undone, or not, the endings by which this memory's statements ended; return how many changed.
+        """Mark the endings of statements of a memory as undone (or not); return how many changed.
 
-        The memory's episode, unless it has pruned originals, is emptied, to be rewritten.
+        The memory's episode is emptied, to be rewritten, unless it has pruned originals.
         """
         _empty_summaries(session, [id])
         return session.execute(
@@ -235,7 +235,10 @@ class EndingStore(StorePart):
 def _find_new_endings(
     session: CommonSession, endings: Sequence[EndingRecord], texts: Mapping[str, str]
 ) -> list[EndingRecord]:
-    """Return the endings to insert: not stored yet, of stored, unedited memories without an undone ending."""
+    """Return the endings not stored yet of stored memories that still begin with their text in `texts`.
+
+    Endings are left out if a person undid another ending between the two memories.
+    """
     known = ENDINGS.find(session, _BY_NEWER, ids=list({each.newer for each in endings}))
     undone = {(each.older, each.newer) for each in known if each.undone}
     now = session.memories(list(texts)) if texts else {}

@@ -82,7 +82,7 @@ _EPISODE_FIELDS = {each.name for each in fields(Episode)}.intersection(
 
 
 def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
-    """Insert a learning unless its id is stored; return whether it was new, or why it conflicts."""
+    """Insert a learning unless the id is stored; return whether it was inserted, or the conflict."""
     text = session.select_value("learning", "text", id=learning.id)
     if text is None:
         LEARNINGS.add(session, learning, seq=session.new_number())
@@ -91,7 +91,7 @@ def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
 
 
 def _restore_log_entry(session: CommonSession, entry: LogEntry) -> Outcome:
-    """Insert a log entry unless it is stored, under its old number if free; return whether it was inserted."""
+    """Insert a log entry, under its old number if free, unless stored; return whether it was inserted."""
     known = session.scalar(
         "SELECT 1 FROM consolidation_log WHERE owner = %(owner)s "
         "AND episode_id IS NOT DISTINCT FROM %(episode)s::text AND cycle_id = %(cycle)s "
@@ -166,7 +166,7 @@ class RestoreTransaction(ABC):
     def _restore_records(
         self, records: Iterable[Any], store: Callable[[Any], Outcome]
     ) -> None:
-        """Call `store` with each record, and count the outcomes that it returns."""
+        """Call `store` with every record, and count the returned outcomes."""
         for record in records:
             id = str(getattr(record, "id", ""))
             self._outcome.count(KIND_NAMES[type(record)], id, store(record))
@@ -184,7 +184,7 @@ class RestoreTransaction(ABC):
             originals[memory.episode].add(memory.id)
 
         def store(episode: ExportedEpisode) -> Outcome:
-            """Store an episode if it and its originals, at least one, are new; return the outcome."""
+            """Store a new episode that has originals in this call, all new; return the outcome."""
             if episode.id in known:
                 return _outcome_for_stored_id(known[episode.id])
             members = originals[episode.id]
@@ -200,10 +200,10 @@ class RestoreTransaction(ABC):
     def _restore_memories(
         self, memories: Sequence[ExportedMemory], known: dict[str, str | None]
     ) -> None:
-        """Store the memories not in `known` ({id: content}), to which their ids are added.
+        """Store the memories not in `known` ({id: content}), add them to `known`, count the outcomes.
 
-        A memory goes to the archive if its episode lacks originals, else to working memory. An original that
-        was forgotten here is not lacking, as the summary was written without it.
+        A memory goes to the archive if its episode is stored and lacks originals, else to working memory. An
+        original that was forgotten here is not lacking, as the summary was written without it.
         """
         rows = self._session.execute(
             "SELECT id, seq, item_count - (SELECT count(*) FROM placed AS p "
@@ -227,7 +227,7 @@ class RestoreTransaction(ABC):
         placed: list[PlacedMemory] = []
 
         def choose_place(memory: ExportedMemory) -> Outcome:
-            """Choose row number and episode of a memory, for `_insert_memories`; return the outcome."""
+            """Add a new memory, with a row number and an episode or None, to `placed`; return the outcome."""
             if memory.id in known:
                 content = known[memory.id]
                 # Pruned texts are empty; None is that of a summary.
@@ -260,9 +260,9 @@ class RestoreTransaction(ABC):
         mark_learned(self._session, seqs)
 
     def _restore_rollup(self, rollup: ExportedEpisode) -> Outcome:
-        """Store a roll-up if its period has none and all members lack a parent; return the outcome.
+        """Store a roll-up if its period has none and all members are stored without a parent.
 
-        Otherwise a later cycle writes the roll-up.
+        Return the outcome. Otherwise a later cycle writes the roll-up.
         """
         known = self._session.known_records([rollup.id])
         if rollup.id in known:
@@ -301,7 +301,7 @@ class RestoreTransaction(ABC):
         """Store a vector if its memory has none; return whether it was stored, or None without the memory."""
 
     def _insert_episode(self, episode: ExportedEpisode) -> None:
-        """Insert a summary as it was exported, under its old row number or, if that is taken, a new one."""
+        """Insert an exported summary under its old row number, or under a new number if that is taken."""
         taken = self._session.select_value("episode", "1", seq=episode.seq)
         if not taken:
             self._session.skip_numbers("record", episode.seq)
@@ -315,7 +315,7 @@ class RestoreTransaction(ABC):
             mark_emptied(self._session, number)
 
     def _restore_supersession(self, supersession: ExportedSupersession) -> Outcome:
-        """Save the successor of a superseded memory; return whether it is new, None if a memory is missing."""
+        """Save a memory's missing successor; return whether one was missing, None if a memory is not stored."""
         older = self._session.position_of(supersession.memory)
         newer = self._session.position_of(supersession.superseded_by)
         if older is None or newer is None:
@@ -330,7 +330,7 @@ class RestoreTransaction(ABC):
 
 
 def _outcome_for_stored_id(content: str | None) -> Outcome:
-    """Return a summary's outcome if its id is stored: a conflict for a memory's `content`, False for None."""
+    """Return the outcome for a summary whose id is stored: a conflict, or False if `content` is None."""
     return False if content is None else OTHER_WORDS
 
 

@@ -64,7 +64,7 @@ LEARNING = "learning"
 
 
 def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> None:
-    """Save copies of these memories for the grace period, before their deletion; pruned ones are skipped."""
+    """Save copies of memories for the grace period, before a deletion; skip pruned memories."""
     memories = {
         seq: memory
         for seq, memory in session.memories_at(seqs).items()
@@ -122,10 +122,10 @@ def _save_copies(
 def _insert_history(
     session: CommonSession, seq: int, memory: MemoryRecord, copy: ForgottenCopy
 ) -> None:
-    """Insert revisions and supersessions of a restored memory, and let an import bring the memory again.
+    """Insert the revisions of a restored memory, and link it with predecessors and successors.
 
-    Episodes of the memories that it supersedes are emptied, to be rewritten. The copies of its forgotten
-    predecessors and successors get their links with it.
+    Episodes of superseded memories are emptied, to be rewritten. Links with forgotten memories are
+    added to the copies of these. From now on imports and hooks may store the memory again.
     """
     for revision in copy.revisions:
         columns = column_names(REVISION_COLUMNS)
@@ -179,7 +179,7 @@ NAMING = ("consolidation_log", "compaction")
 def chosen_conditions(
     choice: ForgetFilter, kind: Literal["memory", "learning"], column: str = "{}"
 ) -> list[listing.Condition]:
-    """Return the conditions of a forget filter on columns, on time, and by the newest row allowed of a `kind`.
+    """Return the conditions of a forget filter on columns, times, and the highest row number of a `kind`.
 
     `column` is a format that turns a column's name into SQL.
     """
@@ -217,7 +217,7 @@ class DeletionStore(StorePart):
 
     @abstractmethod
     def _find(self, session: EngineSession, ids: Sequence[str]) -> list[FoundMemory]:
-        """Return the existing memories among the given ids, in the order of row numbers."""
+        """Return the memories that have one of these ids, in the order of row numbers."""
 
     @abstractmethod
     def _delete(self, session: EngineSession, found: Sequence[FoundMemory]) -> None:
@@ -393,7 +393,7 @@ class DeletionStore(StorePart):
         grace: Grace | None = None,
         action: Action | None = None,
     ) -> Removal:
-        """Delete and count learnings; keep copies until `grace` ends, or without it request a purge."""
+        """Delete learnings; return how many. Save copies until `grace` ends, or request a purge for None."""
         if action:
             insert_action(session, action)
         if grace:
@@ -520,7 +520,7 @@ class DeletionStore(StorePart):
         names: Sequence[str],
         nameless: str | None,
     ) -> None:
-        """Put `nameless` for names in a column of logs and compactions, unless a memory or summary has them."""
+        """Replace names in a column of logs and compactions by `nameless`, except names of memories."""
         named = " UNION ".join(
             f"SELECT DISTINCT {column} FROM {table} "
             f"WHERE owner = %(owner)s AND {column} = ANY(%(names)s::text[])"
@@ -539,17 +539,17 @@ class DeletionStore(StorePart):
     def purge_deleted(self) -> bool:
         """Overwrite all text deleted before this call in the files of the store.
 
-        Return False if some text remains, as another program is reading; then try again later. On a server
-        this is only a VACUUM, and `beyond_purge` names what the server keeps.
+        Return False if some text remains because another program is reading; then try again later. On a
+        server this is only a VACUUM, and `beyond_purge` names what the server keeps.
         """
 
     def beyond_purge(self) -> tuple[str, ...]:
-        """Return the places that keep deleted text after a purge, and until when, as sentences."""
+        """Return sentences that name the places where deleted text remains after a purge, and until when."""
         return ()
 
 
 def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
-    """Save the next successor of memories whose successor is in `seqs`; memories without one apply again."""
+    """Give memories with a successor in `seqs` the successor's successor; without one they apply again."""
     rows = session.select("memory_state", "DISTINCT superseded_by", superseded_by=seqs)
     # One by one, as several of one chain may go.
     for (seq,) in rows.fetchall():
@@ -566,7 +566,7 @@ def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
 def _find_in_force_again(
     session: CommonSession, found: Sequence[FoundMemory]
 ) -> tuple[frozenset[str], set[int]]:
-    """Return the ids of memories that apply again once `found` are deleted, and their episodes' row numbers."""
+    """Return the ids of memories that apply again without `found`, and row numbers of episodes to rewrite."""
     gone = {memory.seq for memory in found}
     links = session.execute(
         "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "
@@ -585,7 +585,7 @@ def _find_in_force_again(
 def _preview_summaries(
     session: CommonSession, leaving: Mapping[int, int]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the row numbers of summaries that a deletion would delete, and of those to rewrite.
+    """Return (summaries that a deletion would delete, summaries to rewrite), as row numbers.
 
     `leaving` has the number of deleted originals by the row number of their episode. A summary that
     loses all of its sources is deleted; the roll-ups above it follow, level by level.

@@ -68,7 +68,7 @@ def index_words(text: str) -> list[str]:
 
 
 def gram_words(parts: str) -> list[str]:
-    """Return the folded terms in `parts`, between spaces there, as in the index of character pairs."""
+    """Return the space-separated terms in `parts`, folded as in the index of character pairs."""
     return parts.translate(_UNSTEMMED).split()
 
 

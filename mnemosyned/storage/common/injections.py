@@ -31,7 +31,7 @@ from mnemosyned.storage.common.state import request_purge
 
 
 def insert_injection(session: CommonSession, injection: Injection) -> bool:
-    """Insert an injection with its lines, unless its id is stored; return whether it was inserted."""
+    """Insert an injection with its lines unless the id is stored; return whether it was inserted."""
     if not INJECTIONS.add(session, injection, UNLESS_KNOWN):
         return False
     session.insert_each(
@@ -75,8 +75,8 @@ def forget_injected_words(
 ) -> None:
     """Delete the injected lines that quote memories or learnings, and the edits of these briefing lines.
 
-    If the `sessions` of memories are given, erase the prompts of these sessions, and prompts that were given
-    one of the memories, as they may contain its words.
+    If the `sessions` of memories are given, also erase the prompts of these sessions and the prompts for
+    which one of the memories was injected, as prompts may contain the same words.
     """
     if sessions:
         session.execute(
@@ -92,7 +92,7 @@ def forget_injected_words(
 
 
 def erase_injected_texts(session: CommonSession, ids: Sequence[str]) -> None:
-    """Erase the texts of injected lines that quote these memories or learnings, whose words changed."""
+    """Erase the texts of injected lines that quote these memories or learnings; the lines stay."""
     session.update("injected_line", {"text": ""}, memory_id=ids)
 
 

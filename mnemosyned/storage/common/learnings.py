@@ -54,7 +54,7 @@ class LearningRows(comparison.LearningKeeper):
     def save(
         self, learnings: Iterable[Learning], copies: Mapping[str, ForgottenCopy]
     ) -> None:
-        """Add learnings, endings and edits of briefings to copies, by the id of a memory or learning."""
+        """Add learnings, stored endings and briefing edits to `copies`, {id of memory or learning: copy}."""
         session, by_id = self._session, {**copies}
         for each in learnings:
             by_id[each.id] = copies.get(each.memory or "") or copies[each.id]
@@ -71,11 +71,11 @@ class LearningRows(comparison.LearningKeeper):
             copy.read, copy.revised = read, revised
 
     def put_back(self, id: str, copy: ForgottenCopy, restored: Collection[int]) -> None:
-        """Restore what `save` added to a copy, once the memory `id` has its former text again.
+        """Store the learnings, briefing edits and endings of the copy of memory or learning `id`.
 
-        Memories that were stored or edited since, but not those at the row numbers `restored`, are to be read
-        for endings again. Endings with edited ones are left out. If the other memory of an ending is forgotten,
-        its copy gets the ending.
+        An ending with a memory edited since is left out; if its other memory is forgotten, that memory's
+        copy gets it. Memories stored or edited since, except at row numbers `restored`, are to be read for
+        endings again.
         """
         session = self._session
         for learning in copy.learnings:
@@ -121,9 +121,9 @@ def learnings_where(
 
 
 def remove_learnings(session: CommonSession, **where: Iterable[str]) -> int:
-    """Delete learnings by `id` or `memory_id`, and what was injected of them; return how many.
+    """Delete learnings by `id` or `memory_id`, with injected lines that quote them; return how many.
 
-    Learnings that they superseded apply again.
+    Learnings superseded by a deleted learning apply again.
     """
     removed = [id for (id,) in session.delete("learning", "RETURNING id", **where)]
     if removed:
@@ -159,7 +159,7 @@ class LearningStore(StorePart):
     def add(
         self, session: CommonSession, learning: Learning
     ) -> tuple[Learning, list[str]]:
-        """Store a learning unless it repeats one; return the stored learning and the superseded ids."""
+        """Store a learning, unless a repeat or a correction of nothing; return it and the superseded ids."""
         return LearningRows(session).keep(learning)
 
     @reads
@@ -180,9 +180,9 @@ class LearningStore(StorePart):
     ) -> int:
         """Store learnings that were read from stored memories; return how many of them are in force.
 
-        A learning is left out if its memory has it already, or was changed or superseded since it was read, or
-        has no learning for one of its clauses. In the same transaction, all memories up to the row number
-        `learned_up_to` are marked as learned from. The call does not wait for the disk.
+        A learning is left out if its memory already has the same learning, lacks a learning for one of its
+        `clauses`, or was changed or superseded after the reading. In the same transaction, all memories up
+        to the row number `learned_up_to` are marked as learned from. The call does not wait for the disk.
         """
 
         def add_new(session: CommonSession) -> int:
@@ -218,7 +218,7 @@ class LearningStore(StorePart):
         superseded: bool = False,
         limit: int,
     ) -> list[Learning]:
-        """Return the newest `limit` learnings of these sources, or of all; `superseded` adds inactive ones."""
+        """Return the newest `limit` learnings of these sources, or of all; with `superseded`, inactive too."""
         chosen = LearningFilter(sources=sources, superseded=superseded)
         return self.read_page(chosen, limit=limit)[0]
 
@@ -228,9 +228,9 @@ class LearningStore(StorePart):
     ) -> tuple[list[Learning], Place | None]:
         """Return up to `limit` learnings that pass a filter, the newest first.
 
-        Also return the place after which the next page begins, None if there is none. A page before the last
-        one may have fewer learnings: at most `READ_MAX` are searched for words, and learnings that a newer
-        memory supersedes or ended are left out.
+        Also return the place after which the next page begins; None for the last page. A page before the
+        last may have fewer learnings: at most `READ_MAX` are searched for words, and learnings whose memory
+        was superseded or whose sentence a newer memory ended are left out.
         """
         named = source_condition(chosen.sources, "source")
         place = chosen.after
@@ -273,7 +273,7 @@ class LearningStore(StorePart):
 
     @writes
     def edit(self, session: CommonSession, id: str, text: str) -> None:
-        """Replace the text of a learning, also where it was injected; request a purge. Raises `NotFound`."""
+        """Replace the text of a learning, erase injected copies, and request a purge. Raises `NotFound`."""
         changed = session.update("learning", {"text": text}, id=id)
         _require_learning_found(changed.rowcount, id)
         injections.erase_injected_texts(session, [id])
@@ -281,7 +281,7 @@ class LearningStore(StorePart):
 
     @writes
     def remove(self, session: CommonSession, id: str) -> None:
-        """Delete a learning and request a purge; those that it superseded apply again. Raises `NotFound`."""
+        """Delete a learning and request a purge; superseded learnings apply again. Raises `NotFound`."""
         _require_learning_found(remove_learnings(session, id=[id]), id)
         request_purge(session)
 
@@ -289,7 +289,7 @@ class LearningStore(StorePart):
 def _drop_ended(
     session: CommonSession, learnings: Sequence[Learning]
 ) -> list[Learning]:
-    """Return the learnings without those of a superseded memory, or of a sentence that a newer memory ended."""
+    """Return the learnings whose memory is not superseded and whose sentence no newer memory ended."""
     ids = [learning.memory for learning in learnings if learning.memory]
     if not ids:
         return [*learnings]

@@ -78,7 +78,7 @@ FEW_MAX = 5_000
 
 
 def join_conditions(conditions: Iterable[Condition], joins: str = "") -> Filter:
-    """Return one filter of all conditions, with their values and the `joins` of tables that they need."""
+    """Return one filter with the text and values of all conditions; `joins` is SQL for further tables."""
     text, values = "", dict[str, object]()
     for condition in conditions:
         text += f" AND {condition.text}"
@@ -94,7 +94,7 @@ def one_of_condition(column: str, name: str, values: Sequence[object]) -> Condit
 def column_conditions(
     wanted: Mapping[str, Sequence[str]], column: str = "m.{}"
 ) -> list[Condition]:
-    """Return a condition for each column of `wanted`: one of its values; `column` formats the names."""
+    """Return one condition per column of `wanted`: it has a listed value. `column` formats names as SQL."""
     return [
         one_of_condition(column.format(name), name, values)
         for name, values in wanted.items()
@@ -175,7 +175,7 @@ def in_force_conditions(
 
 
 def asked_conditions(query: Query, seq: str = "m.seq") -> list[Condition]:
-    """Return the conditions for memories that are valid, not superseded and tagged as a question requires."""
+    """Return a question's conditions on the validity, supersession and tags of memories."""
     return [
         *in_force_conditions(query.valid_at, superseded=query.superseded, seq=seq),
         *tag_conditions(query.tags, seq),
@@ -296,7 +296,7 @@ class ListStore(StorePart):
     def _prefixes_of_ids(
         self, session: EngineSession, prefixes: Sequence[str]
     ) -> list[str]:
-        """Return those of `prefixes` with which the id of a memory or summary begins."""
+        """Return the `prefixes` with which the id of at least one memory or summary begins."""
 
     @abstractmethod
     def _tier_tables(
@@ -308,7 +308,7 @@ class ListStore(StorePart):
     def _rows_of_roles_if_few(
         self, session: EngineSession, roles: Sequence[str]
     ) -> list[int] | None:
-        """Return row numbers of memories that may have these roles, with all pruned ones; None if not few."""
+        """Return the row numbers of all memories with these roles, and of some others; None if not few."""
 
     @abstractmethod
     def _term_conditions(self, terms: Terms, seq: str) -> list[Condition]:
@@ -466,7 +466,7 @@ class ListStore(StorePart):
     def _memory_keys(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[ListKey]:
-        """Return the sort keys of one page of matching memories, and of some beyond the page."""
+        """Return the sort keys of one page of matching memories, with at least one more if there is one."""
         conditions = self._memory_conditions(wanted, prefixes)
         rows = self._rows_if_few(session, wanted, prefixes)
         keys: list[ListKey] = []
@@ -605,7 +605,7 @@ class ListStore(StorePart):
     def _summary_keys(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[ListKey]:
-        """Return the sort keys of one page of matching summaries, and of one beyond the page."""
+        """Return the sort keys of one page of matching summaries, with one more if there is one."""
         direction, _ = ORDERS[wanted.order]
         searched = self._searched
         moment = "e.period_from" if wanted.level else "e.covers_from"
@@ -660,10 +660,10 @@ def _keys_where(
 def _count_originals(
     session: CommonSession, bounds: Sequence[datetime]
 ) -> tuple[Counter[int], list[int]]:
-    """Return {period number: number of originals} of summaries within a period, and episodes that span several.
+    """Return {period number: number of originals}, and the row numbers of episodes not counted.
 
-    Period 1 begins with the first bound. A roll-up within one period counts for everything below, unless it
-    is to be rewritten. Episodes are row numbers.
+    Period 1 begins with the first bound. Counted are episodes within one period; the others span several.
+    An up-to-date roll-up within one period saves reading the summaries below.
     """
     outdated = set(
         session.column(

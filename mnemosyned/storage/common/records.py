@@ -46,7 +46,7 @@ from mnemosyned.text.details import Detail
 
 @dataclass
 class IntakeTransaction(ABC):
-    """Transaction that stores drafts; known ones are answered."""
+    """Transaction that stores new drafts and acknowledges known ones."""
 
     _drafts: Sequence[ports.Draft]
     _action: Action | None = None
@@ -63,10 +63,10 @@ class IntakeTransaction(ABC):
     """
 
     def run(self, session: EngineSession) -> ports.RememberReport:
-        """Insert the new drafts with their learnings; return one answer for each draft in order, and counts.
+        """Insert new drafts with their learnings; return an answer for every draft, in order, and counts.
 
-        Marks the memories that drafts supersede. A memory that was forgotten before is not stored again.
-        The new memories are recorded under the transaction's action. Raises `IdTaken` and `NotFound`.
+        Memories named in `supersedes` are marked as superseded. A memory that an import or a hook reads
+        again after it was forgotten is not stored. Raises `IdTaken`, and `NotFound` for `supersedes`.
         """
         self._session, drafts = session, self._drafts
         given = [draft.memory.id for draft in drafts if not draft.has_new_id]
@@ -147,7 +147,10 @@ class IntakeTransaction(ABC):
     def _answer_known(
         self, draft: ports.Draft, known: forgetting.Known | None, field: str
     ) -> Acknowledged | None:
-        """Answer a draft whose id is `known` or text is stored; return None for a new one. Raises `IdTaken`."""
+        """Return the answer for a draft that is stored already, by its id or its text; None if it is new.
+
+        `known` is the record with its id. Raises `IdTaken` about `field` if that has another text.
+        """
         memory = draft.memory
         if known is None:
             self._session.lock()
@@ -248,7 +251,7 @@ class RecordStore(StorePart):
 
     @reads
     def working(self, session: CommonSession, ids: Sequence[str]) -> list[MemoryRecord]:
-        """Return the memories among these ids that are in working memory, oldest first."""
+        """Return the memories in working memory that have one of these ids, oldest first."""
         memories = session.memories(ids).values()
         return [memory for memory in memories if memory.tier is Tier.WORKING]
 
@@ -256,7 +259,7 @@ class RecordStore(StorePart):
     def existing(
         self, session: CommonSession, ids: Sequence[str]
     ) -> list[MemoryRecord]:
-        """Return the existing memories among these ids, from both tiers, in any order."""
+        """Return the memories of both tiers that have one of these ids, in any order."""
         return list(session.memories(ids).values())
 
     @reads
@@ -285,9 +288,9 @@ class RecordStore(StorePart):
     def remember(
         self, drafts: Sequence[ports.Draft], *, action: Action | None = None
     ) -> ports.RememberReport:
-        """Store all drafts with their learnings, or none; return an answer for each, and counts.
+        """Store the new drafts with their learnings, all or none; return an answer for every draft.
 
-        Raises `IdTaken`, and `NotFound` for the id that a draft should supersede.
+        Raises `IdTaken`, and `NotFound` for an unknown id that a draft should supersede.
         """
         return self._engine.write(self._intake(drafts, action).run)
 
@@ -321,7 +324,7 @@ class RecordStore(StorePart):
     ) -> str | None:
         """Return the id of the memory that stores a message; None if the message is new.
 
-        It has the message's id or, if reuse is allowed, the same text, session, source, role and (about) time.
+        The memory has the same id or, if reuse is allowed, the same text, session, source, role and about time.
         """
         memory = taken.draft.memory
         if session.position_of(memory.id):

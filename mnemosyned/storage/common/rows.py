@@ -101,7 +101,7 @@ def column_names(columns: str) -> tuple[str, ...]:
 def _field_readers(
     kind: type, columns: str
 ) -> tuple[list[str], list[tuple[str, Callable[[Any], Any]]]]:
-    """Return the field names of columns, and (name, converter) for fields whose stored values differ."""
+    """Return the field names of columns, and (name, converter) for fields stored in another form."""
     names: list[str] = []
     readers: list[tuple[str, Callable[[Any], Any]]] = []
     hints = get_type_hints(kind)
@@ -130,7 +130,7 @@ def record_fields(kind: type, columns: str, row: Row) -> dict[str, Any]:
 
 
 def stored_values(columns: str, record: object) -> dict[str, Any]:
-    """Return {column: stored value} of a record: an enum's value, a duration's seconds, a collection's JSON."""
+    """Return {column: value to store} of a record: an enum's value, a duration's seconds, JSON of a tuple."""
     values = {
         name: getattr(record, _FIELDS.get(name, name)) for name in column_names(columns)
     }
@@ -250,8 +250,8 @@ class RecordTable(Generic[T]):
     ) -> bool:
         """Insert a record; return whether a row was inserted or changed.
 
-        `conflict` is an SQL clause for a key that is stored already. `others` are the values of
-        further columns, or take the place of the record's own.
+        `conflict` is an SQL clause for a key that is stored already. `others` are values of further
+        columns, or replace values of the record.
         """
         values = stored_values(self.columns, record) | others
         return bool(session.insert(self.name, conflict, **values).rowcount)

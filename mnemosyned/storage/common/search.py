@@ -79,10 +79,10 @@ class CommonIndex(finding.SearchIndex):
     def memories_of_time(
         self, query: Query, span: TimeSpan, *, limit: int
     ) -> Sequence[finding.TimedMemory]:
-        """Return up to `limit` memories of each source and tier in a time span that pass the filters.
+        """Return up to `limit` memories per source and tier in a time span that pass a question's filters.
 
-        The most important of a source come first, of these the longest. In the archive, only the
-        latest episodes that began before the end of the span are read.
+        The most important come first, then the longest. In the archive, only the latest episodes that
+        began before the end of the span are read.
         """
         order = "importance DESC, length(text) DESC"
         walk = TimeWalk(span.since, span.until, "<", "ASC", "DESC", order)
@@ -100,7 +100,7 @@ class CommonIndex(finding.SearchIndex):
     def _first_of_each_source(
         self, query: Query, walk: TimeWalk, *, limit: int
     ) -> list[finding.TimedMemory]:
-        """Return the first `limit` memories in a `walk`, of each source and tier, that pass the filters."""
+        """Return the first `limit` memories of a `walk` per source and tier that pass a question's filters."""
         narrow = listing.join_conditions(
             [
                 *listing.column_conditions(query.columns),
@@ -163,7 +163,7 @@ class VectorStore(StorePart):
 
     @reads
     def other_model(self, session: CommonSession, model: int) -> str:
-        """Return the name of another model than `model` with stored vectors; empty if there is none."""
+        """Return the name of a model with stored vectors that is not `model`; '' if there is none."""
         names = session.column(
             "SELECT m.name FROM embedding_model AS m WHERE m.owner = %(owner)s "
             "AND m.number != %(model)s AND EXISTS (SELECT 1 FROM embedding AS v "
@@ -176,7 +176,7 @@ class VectorStore(StorePart):
     def without_vector(
         self, session: CommonSession, model: int, *, after: int, before: int, limit: int
     ) -> list[EmbeddingInput]:
-        """Return up to `limit` memories between row numbers that lack a vector of a model, newest first."""
+        """Return up to `limit` unpruned memories between row numbers without a model's vector, newest first."""
         rows = [
             EmbeddingInput._make(row)
             for table in session.memory_tables
@@ -197,7 +197,7 @@ class VectorStore(StorePart):
 
     @abstractmethod
     def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
-        """Store vectors by row number where the memory still exists; return these row numbers."""
+        """Store vectors by row number of memories that still have a text; return the stored row numbers."""
 
     def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:  # noqa: ARG002
         """Return up to `limit` vectors of a model that were stored after version number `since`.

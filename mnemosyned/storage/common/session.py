@@ -108,7 +108,7 @@ def optional_instant(value: datetime | str | None) -> datetime | None:
 
 
 def episode_changes(values: dict[str, Any], *, is_rollup: bool) -> dict[str, Any]:
-    """Return the `values` to update in a rewritten summary: all, or without those that a roll-up keeps."""
+    """Return the columns to update in a rewritten summary: all `values`, or fewer for a roll-up."""
     if not is_rollup:
         return values
     changes = {key: values[key] for key in values if key not in _KEPT_BY_ROLLUPS}
@@ -129,7 +129,7 @@ def _equalities(values: Mapping[str, object]) -> tuple[str, dict[str, object]]:
 
 
 def _insert_statement(table: str, names: Iterable[str], conflict: str) -> str:
-    """Return the INSERT of a row with these columns; each bind value has the name of its column."""
+    """Return the INSERT statement for a row with these columns, with a bind value named after each."""
     quoted = ", ".join(f'"{name}"' for name in names)
     marks = ", ".join(f"%({name})s" for name in names)
     return (
@@ -138,10 +138,9 @@ def _insert_statement(table: str, names: Iterable[str], conflict: str) -> str:
 
 
 class CommonSession(Protocol):
-    """Statements within one transaction about one owner.
+    """Statements within one transaction about one owner, and look-ups of memories.
 
     Values may be instants and lists: `= ANY(%(ids)s::text[])` compares with each item of a list.
-    Its look-ups of memories are here, as the engines store these in different tables.
     """
 
     memory_tables: ClassVar[tuple[str, ...]]
@@ -378,7 +377,7 @@ class CommonSession(Protocol):
         """
 
     def leave_secrets(self, seq: int, episode: int) -> None:
-        """Mark the secrets of a leaving original as secret in the other originals of its episode."""
+        """Mark secrets of an original, about to leave its episode, as secret in the other originals."""
 
     def restate_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
         """Extract an edited original's exact values again; its secrets stay marked in the other originals."""
@@ -404,7 +403,7 @@ class CommonSession(Protocol):
         return self.memory_tables[0 if episode is None else -1]
 
     def requeue_embedding(self, positions: Sequence[int], /) -> None:  # noqa: ARG002
-        """Let memories be embedded again; a no-op for engines that always look for missing vectors."""
+        """Queue memories to be embedded again; do nothing if the engine looks for missing vectors itself."""
         return
 
 

@@ -63,7 +63,7 @@ class SleepStore(StorePart):
     def pending(
         self, session: CommonSession, selection: consolidation.Selection, *, limit: int
     ) -> list[consolidation.Pending]:
-        """Return up to `limit` working memories of a selection, oldest first, not pinned nor held by an undo.
+        """Return up to `limit` working memories of a selection, oldest first, neither pinned nor held back.
 
         A memory dated after `selection.now` is included if that was noticed before `selection.before`.
         """
@@ -96,7 +96,7 @@ class SleepStore(StorePart):
     def _pending_filter(
         self, session: CommonSession, selection: consolidation.Selection
     ) -> tuple[str, dict[str, Any]]:
-        """Return SQL conditions, and bind values, for memories of a selection neither pinned nor held back."""
+        """Return SQL conditions and bind values for `pending` and `count_due`."""
         clauses = ["f.owner = %(owner)s", "NOT m.pinned"]
         values: dict[str, Any] = {}
         if selection.now:
@@ -265,7 +265,7 @@ def _check_originals_unchanged(
     def find_any(
         ids: Collection[str], table: str, condition: str, **values: object
     ) -> Result:
-        """Return a row of `table` for a working memory with one of the ids, if there is one."""
+        """Query for one row of `table`, of a working memory with one of the ids, that meets `condition`."""
         return session.execute(
             "SELECT 1 FROM fresh AS f "
             "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
@@ -293,7 +293,7 @@ def _check_originals_unchanged(
 
 
 def _changed_group_error(how: str) -> BatchChanged:
-    """Return the error that a memory of a group was changed; `how` says this, such as "edited since"."""
+    """Return the error for a group with a changed memory; `how` is the change, such as "edited since"."""
     return BatchChanged(f"a memory of this group was {how}; the next cycle retries it")
 
 
@@ -319,9 +319,9 @@ class RollupStore(StorePart):
     ) -> PendingRollups:
         """Return summaries to be rolled up into `to_level`, and the existing roll-ups to replace.
 
-        Up to `limit` summaries without a roll-up from before the calendar time `before` come first. Roll-ups
-        are replaced if they are stale, or if their period has such a summary or begins at a time in
-        `opened`; their members are returned, too.
+        First come up to `limit` summaries that have no roll-up and are from before the calendar time
+        `before`, then the members of roll-ups to replace: stale ones, and those of a period that has such
+        a summary or begins at a time in `opened`.
         """
         fresh = _read_children(
             session,

@@ -43,7 +43,7 @@ def episode_at(
     *,
     details: bool = False,
 ) -> Episode | None:
-    """Return a summary by `id` or row number `seq`, with exact values for `details`; None if it is unknown."""
+    """Return a summary by `id` or row number `seq`; None if unknown. `details` adds the exact values."""
     row = session.select(
         "episode", f"seq, {EPISODE_COLUMNS}", **{key: value}
     ).fetchone()
@@ -87,7 +87,7 @@ def ancestors(session: CommonSession, seqs: Iterable[int]) -> dict[int, int]:
 
 
 def name_rollup(session: CommonSession, id: str) -> None:
-    """Give a roll-up the session and source of all of its children, or none where these differ."""
+    """Give a roll-up the session and source of its children; each is empty if the children differ."""
     row = session.execute(
         "SELECT CASE WHEN min(session_id) = max(session_id) THEN min(session_id) ELSE '' END, "
         "CASE WHEN min(coalesce(source, '')) = max(coalesce(source, '')) THEN min(source) END, "
@@ -159,7 +159,7 @@ def invalidate(
 
 
 def delete_episode(session: CommonSession, seq: int, id: str) -> None:
-    """Delete an episode without originals and children, its mark, and its text in the log."""
+    """Delete an episode that has no originals or children, with its mark and its texts in the log."""
     _remove_from_log(session, id)
     session.delete("emptied_episode", episode_seq=seq)
     session.delete_episode(seq)
@@ -173,7 +173,7 @@ def _remove_from_log(session: CommonSession, episode: str) -> None:
 
 @contextmanager
 def changed_copy(session: CommonSession, id: str) -> Iterator[ForgottenCopy]:
-    """Yield the copy of a forgotten memory, which the caller may change; one of no memory if there is none."""
+    """Lend the copy of a forgotten memory to the block, then save it; for an unknown id, an unsaved one."""
     records = FORGOTTEN.find(session, "AND id = %(id)s", id=id)
     yield records[0].data if records else ForgottenCopy()
     for record in records:
@@ -181,7 +181,7 @@ def changed_copy(session: CommonSession, id: str) -> Iterator[ForgottenCopy]:
 
 
 def request_purge(session: CommonSession) -> None:
-    """Record that deleted words wait for a purge, which must begin after this call."""
+    """Record that deleted words wait for a purge; a purge already running does not count."""
     session.insert("scrub_due", asked=session.new_number())
 
 
@@ -197,7 +197,7 @@ def set_state(
 
 
 def end_supersession(session: CommonSession, seq: int) -> None:
-    """Let the memory at row number `seq` apply again; keep no state in which nothing else is set."""
+    """Clear the supersession of the memory at row number `seq`; delete its state if nothing else is set."""
     none = {"superseded_at": None, "superseded_by": None}
     session.update("memory_state", none, memory_seq=seq)
     is_empty = "AND valid_until IS NULL AND pruned_at IS NULL"

@@ -113,7 +113,7 @@ class AgentStore(StorePart):
     def save_position(
         self, session: CommonSession, name: str, position: int, file: str
     ) -> None:
-        """Save how many bytes of a session's transcript were read; `file` is its device and inode."""
+        """Save how many bytes of a session's transcript were read; `file` has the file's device and inode."""
         session.update(
             "agent_session", {"position": position, "file": file}, session_id=name
         )
@@ -280,7 +280,7 @@ class ClockStore(StorePart):
     keep_sighting = writes(as_method(save_sighting))
 
     def note_future(self, *, now: datetime) -> None:
-        """Save `now` for each working memory dated after it, as the time when this was noticed first."""
+        """Save `now` as the time of notice for working memories dated after `now`, unless one is saved."""
         with self._engine.reading() as session:
             is_due = session.scalar(f"SELECT 1 {_FUTURE} LIMIT 1", now=now)
         if is_due:

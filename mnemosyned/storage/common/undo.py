@@ -48,8 +48,8 @@ def record_action(
 ) -> None:
     """Record that an action changed memories; without an action or a change, do nothing.
 
-    `changed` has the row number of each memory, and the tag that it was given or lost, else an
-    empty text. Raises `InvalidRequest` for an import with the id of another action.
+    `changed` has the row number of every memory, with the tag that was added or removed, if any, else
+    ''. Raises `InvalidRequest` for an import with the id of another action.
     """
     steps = list(changed)
     if action is None or not steps:
@@ -90,9 +90,9 @@ def delete_actions(session: CommonSession, condition: str, **values: object) -> 
 
 
 def changed_after(session: CommonSession, id: str) -> set[tuple[int, str]]:
-    """Return (row number, tag) of those steps of an action whose memory later actions changed, too.
+    """Return (row number, tag) of the steps of an action whose memories were changed again later.
 
-    For a tag or a pin, only later actions on the same tag, or on pins, count.
+    For a tag or a pin, only later changes of the same tag, or of pins, count.
     """
     rows = session.execute(
         "SELECT DISTINCT s.memory_seq, s.tag FROM undo_action AS a "
@@ -118,8 +118,8 @@ class RetentionStore(StorePart):
     def restore(self, session: CommonSession, id: str) -> Removal:
         """Move an original from the archive back to working memory, pinned; return what changed.
 
-        Raises `BatchChanged` if it is no original with text, and `WordsPruned` if pruned ones would lose their
-        summary.
+        Raises `BatchChanged` if `id` is not that of an original with text, and `WordsPruned` if other
+        originals of the episode were pruned, whose only remains are in the summary.
         """
         position = session.position_of(id)
         seq, episode = position or (0, None)
@@ -178,7 +178,7 @@ class RetentionStore(StorePart):
     def prune(
         self, session: CommonSession, ids: Sequence[str], *, now: datetime
     ) -> int:
-        """Delete texts, also where injected, vectors and revisions of originals; return how many had a text."""
+        """Delete texts, injected copies, vectors and revisions of originals; return how many had a text."""
         # What was forgotten or restored meanwhile is not among them.
         originals = session.execute(
             "SELECT m.seq, m.content, m.role FROM placed AS p "
@@ -312,7 +312,7 @@ class UndoStore(StorePart):
     def preview(
         self, session: CommonSession, episodes: Sequence[str]
     ) -> list[UndoneEpisode]:
-        """Return the result that undoing each of these episodes would have, and change nothing."""
+        """Return the results that undoing these episodes would have, in order; change nothing."""
         return [_read_undoable(session, id)[2] for id in episodes]
 
     @reads
@@ -382,7 +382,7 @@ class UndoStore(StorePart):
 def _read_undoable(
     session: CommonSession, id: str
 ) -> tuple[int, str | None, UndoneEpisode]:
-    """Return an episode's row number, its parent's id or None, and what undoing restores; 0 if unknown."""
+    """Return an episode's row number (0 if unknown), its parent's id or None, and the result of undoing it."""
     row = session.execute(
         "SELECT e.seq, e.parent_id, e.covers_from, e.covers_until, count(m.seq), "
         "count(m.seq) FILTER (WHERE m.content = '') FROM episode AS e "

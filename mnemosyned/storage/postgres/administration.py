@@ -219,7 +219,7 @@ class AdministeredOwners:
         return new_name or name
 
     def remove(self, name: str) -> RemovedOwner:
-        """Delete an owner's tokens and suspend it, then purge all of its rows; return what was deleted.
+        """Suspend an owner, delete all tokens and rows, and purge the tables; return what was deleted.
 
         All members leave a group. If an earlier call was interrupted, this one finishes the
         deletion. A login that does not own the tables of PostgreSQL 16 or older leaves the purge to
@@ -428,7 +428,7 @@ class AdministeredOwners:
         ]
 
     def number(self, name: str, *, is_group: bool | None = None) -> int:
-        """Return an owner's number; with `is_group`, accept groups alone (True) or none. Raises `NotFound`."""
+        """Return an owner's number. Raises `NotFound`, also if `is_group` is given and wrong for the owner."""
         return self._find_owner(name, is_group=is_group)[0]
 
     def _find_owner(
@@ -494,7 +494,7 @@ def _issue_token(
 def _list_tokens(
     session: PostgresSession, number: int
 ) -> Iterator[tuple[OwnerToken, timedelta | None]]:
-    """Yield an owner's tokens, newest first, each with the time from its issue to its expiry, if any."""
+    """Yield (token, time from issue to expiry or None) for an owner's tokens, newest first."""
     columns = f"{_ISSUED_FIELDS}, scopes, valid_for"
     for *row, scopes, lasts in session.call("list_tokens", number, columns=columns):
         known = dict(zip(column_names(_ISSUED_FIELDS), row, strict=True))

@@ -210,11 +210,10 @@ class _Waiter:
 class Connections:
     """Connections of a daemon, lent to one thread at a time.
 
-    If many owners are served, one has a part of them, the smaller the more owners are at work;
-    who waits is served in order, but for owners that have their part.
+    If many owners are served, an owner gets a share of the connections, smaller with more owners at
+    work. Waiting threads are served in order, except those of owners with their full share.
 
-    A connection that the server has ended, as when it was started again, is not the caller's
-    trouble: what begins on it and fails begins once more on a new one.
+    If the server has ended a connection, as after a restart, the work begins again on a new one.
     """
 
     def __init__(
@@ -365,7 +364,7 @@ class Connections:
     def _begin_on_connection(
         self, begin: Callable[[Connection], R]
     ) -> tuple[Connection, R]:
-        """Return a connection, and the result of `begin` on it; if the server closed it, use a new one."""
+        """Return a connection and the result of `begin`; replace a connection closed by the server."""
         with self._changing:
             kept = self._idle.pop()[1] if self._idle else None
         if kept:
@@ -426,7 +425,7 @@ class Connections:
             raise
 
     def _return_connection(self, connection: Connection) -> None:
-        """Roll back a lent connection, and keep it; close one that is broken or old, or of a closed pool."""
+        """Roll back a lent connection and keep it idle; close it if broken, old, or the pool is closed."""
         if not connection.closed:
             with suppress(psycopg.Error):
                 connection.rollback()

@@ -101,7 +101,7 @@ def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
 
 
 def wait_until_unseen(session: PostgresSession) -> bool:
-    """Wait up to two seconds until no transaction can see deleted rows; return False if one still can."""
+    """Wait up to two seconds until no transaction can see deleted rows; return whether that is so."""
     following = session.scalar("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
     for _ in range(SEEN_TRIES):
         if not session.scalar(_SEEING, next=following):

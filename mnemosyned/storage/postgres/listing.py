@@ -72,7 +72,7 @@ def all_terms_condition(
 
 
 def query_filter(session: PostgresSession, query: Query) -> listing.Filter:
-    """Return a question's filter on the table alias `m`, with the row numbers if sessions or tags leave few."""
+    """Return a question's filter on alias `m`; `only` has the row numbers if sessions or tags leave few."""
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
         return narrow

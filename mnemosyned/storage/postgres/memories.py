@@ -33,7 +33,7 @@ from mnemosyned.storage.postgres.session import (
 
 
 def detail_columns(originals: Iterable[Values]) -> dict[str, list[str | None]]:
-    """Return JSON texts of originals' plain exact values and of their secrets, by column; None where empty."""
+    """Return the columns `details` and `secrets`: a JSON text per original, or None without values."""
     texts = [detail_texts(values) for values in originals]
     return {
         "details": [plain for plain, _ in texts],

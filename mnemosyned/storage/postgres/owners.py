@@ -48,7 +48,7 @@ class PostgresOwners(administration.AdministeredOwners):
         role: str | None = None,
         prepare: Callable[[], object] = lambda: None,
     ) -> None:
-        """Work on a pool, as `AdministeredOwners` does without a token."""
+        """Serve owners on a pool; `role` and `prepare` are as for `AdministeredOwners`, with no admin token."""
         super().__init__(pool, role=role, prepare=prepare)
         self._changing = threading.Lock()
         self._uses: Counter[tuple[int, str]] = Counter()
@@ -66,7 +66,7 @@ class PostgresOwners(administration.AdministeredOwners):
             )
 
     def _ask(self, function: str, *values: object) -> list[Row]:
-        """Call a function of the schema that needs no right to administer; return its rows."""
+        """Call a function of the schema without an administrator's rights; return the rows."""
         with self._pool.outside_transactions(administration.ALL) as session:
             return session.call(function, *values).fetchall()
 
@@ -75,8 +75,8 @@ class PostgresOwners(administration.AdministeredOwners):
     ) -> engine_ports.Enrolment | None:
         """Exchange the code of an invitation for a token, which is valid for `most` at most.
 
-        Return None for a text that is no code, for an unknown, used or expired code, and for one of a
-        suspended owner. Raises `InvalidRequest` for a malformed name of the token.
+        Return None for a malformed, unknown, used or expired code, and for a suspended owner. Raises
+        `InvalidRequest` for a malformed name of the token.
         """
         administration.check_name(token_name, field="name")
         read = engine_ports.read_code(code)
@@ -216,7 +216,7 @@ class PostgresOwners(administration.AdministeredOwners):
         return _holder_from(memories, token, token, scopes, expires_at)
 
     def figures(self, *, before: datetime, identity: str) -> engine_ports.OwnerFigures:
-        """Return totals of all owners, with work due: for sleep by `before`, for a model by its `identity`."""
+        """Return totals of all owners, with sleep due by `before` and vectors a model (`identity`) lacks."""
         ((owners, working, archive, episodic, *others),) = self._ask(
             "owner_figures", before, identity
         )
@@ -225,7 +225,7 @@ class PostgresOwners(administration.AdministeredOwners):
 
 
 def _enrolment_from(secret: str, row: Row) -> engine_ports.Enrolment:
-    """Return a new token from its secret and a row of owner's name, scopes, issue and expiry."""
+    """Return a new token made of a secret and a row: name of the owner, scopes, issue, expiry."""
     name, scopes, _, expires_at, *_ = row
     return engine_ports.Enrolment(
         token=secret,

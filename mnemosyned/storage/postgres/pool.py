@@ -84,7 +84,7 @@ class SessionClaims:
         """Claim the consolidation of an owner's memory while the block runs.
 
         The block gets a function that returns whether the claim is still valid. Raises
-        `SleepInProgress` if another process has claimed it, and `StorageFailed` without a
+        `SleepInProgress` if the memory is claimed already, and `StorageFailed` without a
         connection or on a standby.
         """
         with self._changing:
@@ -132,7 +132,7 @@ class SessionClaims:
 
 
 def _is_connection_alive(connection: Connection) -> bool:
-    """Return True unless the server has ended a connection, which releases its locks."""
+    """Return True unless the server has ended a connection, and so released all its claims."""
     try:
         check_alive(connection)
     except psycopg.Error:
@@ -196,7 +196,7 @@ class OwnerGrowth:
 
 
 def refresh_statistics(session: PostgresSession) -> bool:
-    """Outside a transaction, analyze the tables if the planner expects too few rows; return whether it did."""
+    """Analyze the tables, outside a transaction, if the planner expects too few rows; return whether done."""
     counts = session.execute(_COUNTS).fetchone() if session.scalar(_OWN) else None
     if counts is None:
         return False
@@ -278,8 +278,8 @@ class Pool:
         """Check on a connection of its own that the server can serve a daemon.
 
         `takes_writes` is false for a daemon that began on a standby. A server without a free
-        connection passes: daemons have theirs. Raises `SchemaTooNew`, and `StorageFailed` also if it
-        refuses writes.
+        connection passes, as daemons keep theirs. Raises `SchemaTooNew`, and `StorageFailed` also if
+        the server refuses writes that a daemon needs.
         """
         with explaining_failures(NOT_ANSWERED):
             try:
@@ -342,7 +342,7 @@ class Pool:
     def _snapshot(
         self, owner: int, *, first: str, use: Use
     ) -> Iterator[PostgresSession]:
-        """Lend a session that sees one snapshot; `first` and `use` are those of `reading`."""
+        """Lend a session that sees one snapshot, not shared; `first` and `use` are as in `reading`."""
 
         def begin(connection: Connection) -> PostgresSession:
             with connection.pipeline():
@@ -359,7 +359,7 @@ class Pool:
             connection.execute("COMMIT")
 
     def read(self, owner: int, statements: Sequence[Statement]) -> list[list[Row]]:
-        """Run statements in one round trip on one snapshot; return the rows of each statement."""
+        """Run statements in a round trip on a snapshot; return a list of rows for each statement."""
         if self._shared.snapshot is not None:
             with self.reading(owner) as session, session.pipeline():
                 results = [session.execute(sql, **values) for sql, values in statements]
@@ -385,9 +385,9 @@ class Pool:
         """Lend a session with the owner's row locked, and commit after the block.
 
         The changes are on disk after the block; without `durable`, a crash of the server may undo all of them.
-        With `at_once`, the caller has to lock the owner's row first: statements are sent together, and errors
-        of those whose rows are not read are raised at the end of the block. Raises `NotFound` for an owner that
-        was removed.
+        With `at_once`, statements are sent together, and the caller has to lock the owner's row first. If the
+        rows of a statement are not read, its error is raised at the end of the block. Raises `NotFound` for a
+        removed owner.
         """
         first = ("BEGIN", *(() if durable else ("SET LOCAL synchronous_commit = off",)))
 
@@ -485,7 +485,7 @@ READER_S = 600
 class PostgresEngine:
     """The transactions about the rows of one owner.
 
-    A transaction that writes locks the owner's row: nobody else changes what it reads before it ends.
+    A transaction that writes locks the owner's row, so that no other one changes the data meanwhile.
     """
 
     def __init__(self, pool: Pool, owner: int) -> None:

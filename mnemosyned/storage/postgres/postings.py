@@ -54,7 +54,7 @@ class AnyOf:
 
     @classmethod
     def from_forms(cls, owner: int, forms: Iterable[str]) -> AnyOf:
-        """Return the look-up of rows with any form of a word, each hashed for the owner's index."""
+        """Return the look-up of rows with any form of a word, hashed for the index of `owner`."""
         return cls.from_phrases(tuple(phrase_hashes(owner, form)) for form in forms)
 
     @classmethod
@@ -446,9 +446,8 @@ class RowCache:
         kept = self._all.get((self, word))
         if kept is None or kept.at.rewordings != at.rewordings:
             return None
-        if (
-            kept.at.last > at.last
-        ):  # what others have asked since is not in this snapshot yet
+        if kept.at.last > at.last:
+            # What others have asked since is not in this snapshot yet.
             rows = [seq for seq in kept.rows if seq <= at.last]
             return CachedRows(rows, at, kept.is_all)
         return kept if at.last - kept.at.last <= SINCE_MAX else None

@@ -226,7 +226,7 @@ class PostgresWords(WordRows):
     def _read_newest_of_each(
         self, asked: dict[Forms, Asked]
     ) -> list[tuple[Forms, Asked, Sequence[int]]]:
-        """Return each word with its request and its newest row numbers, newest first."""
+        """Look up words; return (word, request, newest row numbers, newest first) of every word."""
         if not asked:
             return []
         found = rows_of_each(
@@ -375,7 +375,7 @@ class IndexSearch:
     def _find_occurrences(
         self, phrases: Sequence[Phrase]
     ) -> dict[Phrase, TermOccurrences]:
-        """Return the newest rows with each phrase, each with its length and number of occurrences."""
+        """Return {phrase: the newest rows with it, their lengths and numbers of occurrences}."""
         session, source, narrow = self._session, self._source, self._narrow
         words = [phrase for phrase in phrases if len(phrase) == 1]
         longer = [phrase for phrase in phrases if len(phrase) > 1]

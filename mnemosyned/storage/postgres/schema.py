@@ -147,9 +147,8 @@ def _apply_migrations(
     try:
         connection.execute(_TABLE)
     except psycopg.errors.UniqueViolation:
-        log.info(
-            "migrations_begun_elsewhere"
-        )  # at the same moment: the table is there now
+        # At the same moment: the table is there now.
+        log.info("migrations_begun_elsewhere")
     former, oldest = check_schema(connection, known), 0
     for file in files:
         with connection.transaction():
@@ -426,7 +425,7 @@ def index_glued_words(connection: psycopg.Connection[Row]) -> None:
 def _reindex_next_rows(
     connection: psycopg.Connection[Row], table: str, *place: int
 ) -> int:
-    """Rewrite the index entries of a table's rows after an owner and row number; return how many.
+    """Rewrite index entries of a table's next rows after (owner, row number); return how many changed.
 
     The count may be 0 before the end of the table. At the end, the table's row in `reindexing` is deleted.
     """

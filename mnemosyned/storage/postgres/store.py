@@ -143,7 +143,7 @@ class OwnedStores:
     """The memories of all owners of a database, over the same connections."""
 
     def __init__(self, pool: Pool, ready: _Prepared) -> None:
-        """Serve all owners; `pool` administers them, and each memory is held to its owner's rows."""
+        """Serve all owners; `pool` administers owners, and every store sees the rows of one owner alone."""
         self.owners = PostgresOwners(pool, role=ready.role)
         self.schema_version = ready.version
         self.read_only = ready.read_only

@@ -62,7 +62,7 @@ def open_with_log(
 ) -> SqliteSession:
     """Return a connection that has the file and its write-ahead log open; `mode` is `ro` or `rw`.
 
-    `check` is called before and after they are opened, and raises an error if they were replaced.
+    `check` is called before and after the opening, and must raise an error if a file was replaced.
     """
 
     def open_both(connection: SqliteSession) -> None:
@@ -76,7 +76,7 @@ def open_with_log(
 def _open_connection(
     path: Path, mode: str, check: Callable[[SqliteSession], object], *pragmas: str
 ) -> SqliteSession:
-    """Return a connection in a mode of SQLite's URIs, after a check and with these pragmas set."""
+    """Open a connection in a mode of SQLite's URIs, call `check` with it, and set the pragmas."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
@@ -180,7 +180,7 @@ def translate_error(error: BaseException, consequence: str = NOTHING_KEPT) -> Ex
 
 @contextmanager
 def explain_failures() -> Iterator[None]:
-    """Turn errors of SQLite and the disk in the block into a `StorageFailed` that says nothing was lost."""
+    """Turn errors of SQLite and the disk in the block into a `StorageFailed`: no memory was lost."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:
@@ -215,7 +215,7 @@ class Readers:
         """What `sharing` gives a thread: its stack, and its session once it has read."""
 
     def renew(self) -> None:
-        """Replace each connection before its next read, as the path leads to another file now."""
+        """Have each connection replaced before its next read, as the path leads to another file now."""
         self._generation += 1
 
     @contextmanager
@@ -421,8 +421,8 @@ log = logger()
 class Checkpoints:
     """Checkpoints by a separate connection, always to the same file.
 
-    It is opened at once, as a connection to a file that took the place of ours would, when it is
-    closed, checkpoint our log into that file.
+    The connection is opened at once: a later one could lead to another file at the path, and its
+    closing would checkpoint our log into that file.
     """
 
     def __init__(self, database: Path, *, check: Callable[[], object]) -> None:
@@ -617,7 +617,7 @@ class Writer:
                 self._lock.release()
 
     def _run_in_savepoint(self, ticket: _CommitTicket[object]) -> None:
-        """Run a ticket's function in a savepoint; save its result, or undo its changes and save its error."""
+        """Run a ticket's function in a savepoint; set the result, or undo its changes and set the error."""
         self._connection.execute("SAVEPOINT share")
         try:
             ticket.result = ticket.work(self._connection)
@@ -629,7 +629,7 @@ class Writer:
         self._connection.execute("RELEASE share")
 
     def compact(self) -> bool:
-        """VACUUM the file while writers wait, a second for 100 MB; return False if another program writes."""
+        """VACUUM the file while writers wait, a second for 100 MB; return False if the file is busy."""
         with self._lock, self._explaining_failures():
             self._connection = self._secured(self._connection)
             began = time.monotonic()
@@ -658,7 +658,7 @@ class Writer:
 
     @contextmanager
     def _explaining_failures(self) -> Iterator[None]:
-        """Turn SQLite's errors in the block into `StorageFailed` that says no memory was lost."""
+        """Do as `explain_failures`; raise `StorageFailed` if the writer is closed."""
         if self._closed:
             raise StorageFailed(CLOSED)
         with explain_failures():

@@ -47,7 +47,7 @@ def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
     """Copy all that a connection sees to a new file next to `target`; return the new file's path.
 
     The copy is one private file without a log, flushed to disk and purged of deleted text, unless
-    damage prevents the purge. Raises sqlite3.Error and OSError, and leaves no file then.
+    damage prevents the purge. Raises sqlite3.Error and OSError; after an error there is no new file.
     """
     partial = target.with_name(target.name + PARTIAL)
     partial.unlink(missing_ok=True)
@@ -66,7 +66,7 @@ def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
 
 
 def _purge_copy(copy: Path) -> None:
-    """Erase what is left of deleted memories from a copy, if the original was still due for a purge.
+    """Purge a copy of deleted memories if its source waited for a purge and no index is damaged.
 
     `VACUUM INTO` copies the segments of full-text indexes with deleted terms in them.
     """
@@ -96,11 +96,11 @@ def _is_purge_due(connection: sqlite3.Connection) -> bool:
 
 
 def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> CopyReport:
-    """Copy the database to `target` while others read and write; return what the copy contains.
+    """Copy the database to `target` while others read and write; return a report on the copy.
 
-    The copy is checked before it gets its name. `check` is called to raise an error if the path
-    leads to another file by now. Raises `CopyDamaged`, sqlite3.Error and OSError, and leaves an
-    earlier `target` as it was.
+    The copy is checked before it replaces an earlier `target`, which an error leaves as it was.
+    `check` must raise an error if the path of the database leads to another file by now. Raises
+    `CopyDamaged`, sqlite3.Error and OSError.
     """
     with _backing_up, closing(open_to_read(database)) as source:
         source.execute("SELECT 1 FROM sqlite_schema").fetchone()  # opens the log
@@ -117,10 +117,10 @@ def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> Cop
 
 
 def verify_copy(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
-    """Read all of a copy; return its counts and faults. Raises `CopyDamaged` for a fault new in the copy.
+    """Check a copy; return its size, counts and faults. Raises `CopyDamaged` for a new fault.
 
-    Faults that `source` has, too, and those of indexes and texts are only reported, as a database with a fault
-    needs a backup most.
+    Faults that `source` has, too, and faults of full-text indexes and texts are only reported, as a
+    database with a fault needs a backup most.
     """
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         faults_of_copy = [*find_faults(connection), *structure_faults(connection)]
@@ -152,8 +152,8 @@ def verify_copy(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
 def open_to_read(database: Path, *, foreign: bool = False) -> sqlite3.Connection:
     """Return a read-only connection to a database.
 
-    With `foreign`, no file next to the database changes either. This process must not have the file
-    open otherwise, as SQLite would lose its locks.
+    With `foreign`, SQLite uses no lock and creates no file next to a database without a log. This
+    process must then have no other connection to it, whose locks would be lost.
     """
     log = database.with_name(database.name + "-wal")
     unchanging = "&immutable=1" if foreign and not log.exists() else ""
@@ -169,7 +169,7 @@ def place(copy: Path, target: Path) -> None:
 
 
 def flush(path: Path) -> None:
-    """Flush a file to disk; for a folder, the names in it."""
+    """Flush a file to disk, or the names in a folder."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -189,7 +189,7 @@ log = logger()
 
 
 def check_backup(file: Path, migrations: Path) -> None:
-    """Raise `InvalidRequest` if a file is not an intact backup, `SchemaTooNew` if it is of a later version."""
+    """Raise `InvalidRequest` if a file is no memory database or beyond repair; `SchemaTooNew` if too new."""
     try:
         _check_header(file)
         with closing(open_to_read(file, foreign=True)) as connection:
@@ -210,10 +210,10 @@ def check_backup(file: Path, migrations: Path) -> None:
 def stage_copy(
     source: Path, database: Path, *, change: Callable[[Path], object] = lambda _: None
 ) -> CopyReport:
-    """Put a checked copy of a backup next to the locked database; return what the copy contains.
+    """Put a checked copy of a backup next to the locked database; return a report on the copy.
 
     `change` may modify the copy before the check, and must flush its changes. The next process that
-    locks the database finishes the restore. Raises `StorageFailed`, and leaves all as it was.
+    locks the database finishes the restore. Raises `StorageFailed` and then leaves no copy.
     """
     try:
         with closing(open_to_read(source, foreign=True)) as connection:
@@ -240,10 +240,10 @@ def stage_copy(
 
 
 def finish_restore(database: Path) -> Path | None:
-    """Rename a copy that `stage_copy` made to the database, and set the old database aside.
+    """Set the database aside, and rename a copy made by `stage_copy` to take its place.
 
-    Return the old database's new path, or None if there was nothing to restore or to set aside. A
-    process that was killed after any of the steps can call it again.
+    Return the old database's new path, or None if there was no copy or no old database. After a
+    killed process, another call goes on where that process stopped.
     """
     aside = None
     # The copies that wait, with their stamps in the name, the oldest first.
@@ -287,5 +287,5 @@ def _check_header(file: Path) -> None:
 
 
 def _make_refusal(file: Path, reason: str) -> InvalidRequest:
-    """Return the error that says a backup file is not restored, and the reason."""
+    """Return the error for a backup file that is not restored, with the reason in its message."""
     return InvalidRequest(f"{file} is not restored: {reason}", field="file")

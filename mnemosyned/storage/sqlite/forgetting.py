@@ -68,7 +68,7 @@ class SqliteDeletion(DeletionStore):
     def __init__(
         self, engine: SqliteEngine, *, checkpoint: Callable[[], object]
     ) -> None:
-        """Delete and purge; `checkpoint` copies the log into the file beside readers and writers."""
+        """Store the parts; `checkpoint` copies the log into the file while others read and write."""
         super().__init__(engine)
         self._checkpoint = checkpoint
         self._purging = threading.Lock()

@@ -35,7 +35,7 @@ def index_memories(
 def unindex_memory(
     connection: sqlite3.Connection, seq: int, content: str, role: str
 ) -> None:
-    """Remove a memory from the full-text indexes, by its indexed text; do nothing for a pruned one."""
+    """Remove a memory from the full-text indexes; `content` and `role` are as indexed, or '' if pruned."""
     if not content:
         return
     connection.execute(
@@ -53,10 +53,10 @@ def write_grams(
     *,
     remove: bool = False,
 ) -> None:
-    """Add a text to an index of character pairs, or remove it; most texts have no terms for this index.
+    """Add a text to an index of character pairs, or remove it.
 
-    The terms are character pairs of scripts without spaces, and the words that touch such scripts, which the
-    index of words misses.
+    The index has the character pairs of scripts without spaces, and words written next to such a
+    script. Most texts have neither, and nothing is done.
     """
     parts = gram_text(content)
     if not parts:
@@ -71,7 +71,7 @@ def write_grams(
 
 
 def glued_terms(word: str) -> str:
-    """Return the index terms of a word that touches a script without spaces: its stems, each after `GLUED`."""
+    """Return index terms for a word next to a script without spaces: stems with the prefix `GLUED`."""
     return " ".join(GLUED + stem(token) for token in WORD.findall(fold_case(word)))
 
 
@@ -138,7 +138,7 @@ def failing_indexes(connection: sqlite3.Connection) -> list[str]:
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Return whether an error may be that of a damaged index, unlike a lock or a lack of disk or memory."""
+    """Return whether an error may come from a damaged index, and not from a lock or a full disk."""
     return error.sqlite_errorcode & 0xFF in {
         sqlite3.SQLITE_CORRUPT,
         sqlite3.SQLITE_ERROR,  # "vtable constructor failed"
@@ -146,7 +146,7 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
 
 
 def heal_indexes(database: Path) -> list[str]:
-    """Rebuild each index that is unreadable or has too many levels, in a transaction; return their names."""
+    """Rebuild the full-text indexes that are unreadable or have too many levels; return their names."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("BEGIN")
         names = table_names(connection)
@@ -177,7 +177,7 @@ def rebuild_indexes(database: Path) -> list[str]:
 
 
 def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
-    """Rebuild these indexes, each in one transaction, by a connection that has none of them open."""
+    """Empty the tables behind damaged indexes, and rebuild each from the texts in a transaction."""
     if not indexes:
         return
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
@@ -195,7 +195,7 @@ def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
 
 
 def is_intact(connection: sqlite3.Connection, index: str) -> bool:
-    """Return whether FTS5 finds a full-text index whole; an index of words must match the texts, too.
+    """Return whether FTS5 can read a full-text index; an index of words must match the texts, too.
 
     The check is an INSERT that writes nothing, so the connection must be able to write.
     """
@@ -208,7 +208,7 @@ def is_intact(connection: sqlite3.Connection, index: str) -> bool:
 
 
 def _has_extra_entries(connection: sqlite3.Connection, index: str) -> bool:
-    """Return whether a full-text index has entries of rows without a text; True if unreadable."""
+    """Return whether a full-text index has entries for deleted texts; True if it is unreadable."""
     extra = f"SELECT id FROM {index}_docsize EXCEPT {INDEXED_ROWS[index]} LIMIT 1"
     try:
         return connection.execute(extra).fetchone() is not None
@@ -227,7 +227,7 @@ def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
 
 
 def finish_reindexing(connection: sqlite3.Connection) -> None:
-    """Rebuild the full-text indexes that a migration has left to be written again."""
+    """Rebuild the full-text indexes listed in the table `reindexing`, which a migration fills."""
     names = connection.execute("SELECT name FROM reindexing").fetchall()
     for (index,) in names:
         connection.execute("BEGIN IMMEDIATE")
@@ -278,7 +278,7 @@ def any_of(terms: Iterable[str]) -> str:
 
 
 def all_of(having: Having) -> str:
-    """Return an FTS5 expression for rows that have, of each part of `having`, any word in any form."""
+    """Return an FTS5 expression for rows with at least one word from each part of `having`."""
     if len(having) == 1:
         return any_of(chain.from_iterable(having[0]))
     return " AND ".join(f"({any_of(chain.from_iterable(words))})" for words in having)

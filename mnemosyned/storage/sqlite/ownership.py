@@ -136,7 +136,7 @@ class DatabaseFile:
         self._companions = {}
 
     def save_companion_identities(self) -> None:
-        """Save device and inode of the open log and its index, so that a change is noticed."""
+        """Save device and inode of the open log and its index, so that `presence` sees a replacement."""
         seen = {str(path): _file_identity(path) for path in self._companion_paths()}
         self._companions = {
             path: identity for path, identity in seen.items() if identity
@@ -156,7 +156,7 @@ class DatabaseFile:
         return Presence.HERE
 
     def is_log_replaced(self) -> bool:
-        """Return whether another log that is not empty has taken the path of the open log."""
+        """Return whether another log, not empty, has the path of the open log."""
         wal = self._companion_paths()[0]
         identity = _file_identity(wal)
         return (
@@ -171,7 +171,7 @@ class DatabaseFile:
                 Path(path).unlink(missing_ok=True)
 
     def warnings(self) -> list[str]:
-        """Return a warning in a list if other users can write to the folder; else an empty list."""
+        """Return a list with one warning if other users can write to the folder; else an empty list."""
         folder = self.path.parent
         mode = folder.stat().st_mode
         if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
@@ -215,10 +215,10 @@ class DatabaseFile:
             _owned.discard(self._identity)
 
     def secure_connection(self, connection: SqliteSession) -> SqliteSession:
-        """Return `connection` if the path leads to its file and log; else save the memories.
+        """Return `connection` if the path still leads to the open file and its log.
 
-        If a deleted file was put back, close `connection` and return a new one. Raises `DatabaseReplaced`
-        otherwise.
+        Else save the memories: put a deleted file back, close `connection` and return a new one. In all
+        other cases, raise `DatabaseReplaced`.
         """
         presence = self.presence()
         if presence is not self._presence:
@@ -261,10 +261,10 @@ class DatabaseFile:
             )
 
     def _rescue(self, presence: Presence, connection: SqliteSession) -> None:
-        """Save the memories of a file that lost its path.
+        """Save the memories of a file that lost its path; an error is logged, not raised.
 
-        The file is put back or copied, or its log is checkpointed. Unless the file is put back, `problem` says
-        what happened. A failed rescue is tried again, at the latest when the store is closed.
+        A deleted file is put back. Else the memories are copied to a file next to it, or the log is
+        checkpointed, and `problem` says what happened. A failed rescue is tried again.
         """
         path = self.path
         try:
@@ -350,7 +350,7 @@ def _file_identity(path: str | Path) -> Identity | None:
 
 
 def finish_rescue(path: Path) -> None:
-    """Rename a rescued copy to the database if the process that made it was killed before."""
+    """Rename the rescued copy of a killed process to the database, unless another file is there."""
     copy = _rescue_path(path)
     if not copy.exists():
         return
@@ -441,7 +441,7 @@ def lock_database(database: Path, *, socket: Path | None = None) -> Iterator[Non
 
 
 def database_owner(database: Path) -> DatabaseProcess | None:
-    """Return the process that has the database open; None if no process has.
+    """Return the process that has the database locked, or None.
 
     The process id is 0 if the lock file does not name it.
     """

@@ -137,9 +137,9 @@ MISCOUNTED = f"""item_count != {ORIGINALS} AND {ORIGINALS} > 0
 
 
 def find_faults(connection: sqlite3.Connection) -> list[StorageFault]:
-    """Return the faults of a database that can be found by reading it.
+    """Return the faults of a database that checks find without writing.
 
-    If SQLite cannot read the file any further, its error is the only fault.
+    Damage in pages, or an error of SQLite while it reads, is returned alone.
     """
     problems = find_damage(connection)
     if any(fault.subject not in fulltext.INDEXES for fault in problems):
@@ -212,7 +212,7 @@ def count_contents(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
-    """Return a fault if texts changed without an edit, and for each full-text index that disagrees with them.
+    """Return one fault for all texts changed without an edit, and one per wrong full-text index.
 
     FTS5's own check is an INSERT that writes nothing, so the connection must be able to write: use a copy.
     """
@@ -237,7 +237,7 @@ def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
 
 
 def _changed_texts(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield the ids of texts that do not match their stored hash, or are not UTF-8."""
+    """Yield the ids of memories and summaries whose text is not UTF-8 or does not match its hash."""
     # As bytes, because a text that is not UTF-8 could not be read otherwise.
     for id, content, stored in connection.execute(
         " UNION ALL ".join(
@@ -253,7 +253,7 @@ def _changed_texts(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _row_faults(connection: sqlite3.Connection) -> Iterator[StorageFault]:
-    """Yield a fault for each table or index whose rows do not agree with those of other tables."""
+    """Yield a fault for each missing index, broken reference, wrong count and group of orphaned rows."""
     present = schema.table_names(connection)
     broken = Counter(
         table for table, *_ in connection.execute("PRAGMA foreign_key_check")
@@ -285,7 +285,7 @@ def _row_faults(connection: sqlite3.Connection) -> Iterator[StorageFault]:
 def _row_checks(present: set[str]) -> Iterator[tuple[FaultKind, str, str, str]]:
     """Yield checks for wrong rows: (kind of fault, subject, SQL that finds the rows, text).
 
-    The text has a place for the number of rows. `present` has the names of the tables.
+    The text has `{}` for the number of rows. Tables not in `present` are not checked.
     """
     if {"tier_totals", "emptied_episode"} <= present:
         rows = f"SELECT 1 FROM episodic_memory AS e WHERE {MISCOUNTED}"
@@ -330,7 +330,7 @@ UPDATE tier_totals SET (count, characters) = (
 
 
 def repair_database(database: Path, migrations: Path) -> Iterator[str]:
-    """Repair those faults of a database that can be repaired; yield one line of text for each repair."""
+    """Repair all repairable faults of a database; yield one line of text for each repair."""
     with closing(_open_database(database)) as connection:
         yield from _recreate_missing(connection, migrations)
         if any(each.subject == TABLE_INDEXES for each in find_damage(connection)):
@@ -384,7 +384,7 @@ def _open_database(database: Path) -> SqliteSession:
 def _recreate_missing(
     connection: sqlite3.Connection, migrations: Path
 ) -> Iterator[str]:
-    """Create missing parts of the schema, tables with their first rows; yield a line for each."""
+    """Create missing parts of the schema, tables with their initial rows; yield a line of text per part."""
     with closing(schema.blank_database(migrations)) as blank:
         connection.execute("BEGIN IMMEDIATE")
         missing = schema.missing_parts(connection, blank)
@@ -402,7 +402,7 @@ def _recreate_missing(
 
 
 def count_lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
-    """Return how many of the newest `limit` archived texts have an exact value that is not stored."""
+    """Return how many of the newest `limit` originals contain an exact value that is not stored."""
     if "detail_kind" not in schema.table_names(connection):
         return 0
     newest = connection.execute(
@@ -464,7 +464,7 @@ def extract_values_again(database: Path) -> Iterator[str]:
 
 
 def _extract_episode_again(connection: SqliteSession, episode: int) -> tuple[int, bool]:
-    """Extract an episode's exact values again; return how many originals changed, and if any secret is new."""
+    """Store newly extracted exact values of an episode; return (originals changed, whether a secret is new)."""
     originals = connection.execute(
         "SELECT seq, id, content FROM archive WHERE episode_seq = ? AND content != ''",
         (episode,),
@@ -497,7 +497,7 @@ def _extract_episode_again(connection: SqliteSession, episode: int) -> tuple[int
 
 
 def _replace_unreadable(connection: sqlite3.Connection) -> Iterator[str]:
-    """Replace bytes that are not UTF-8, because every list with such a text fails; yield a line of text."""
+    """Replace bytes of texts that are not UTF-8; yield a line of text if there were any."""
     count = 0
     for table in _STORED_HASHES:
         rows = connection.execute(f"SELECT seq, CAST(content AS BLOB) FROM {table}")

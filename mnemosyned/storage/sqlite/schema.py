@@ -67,7 +67,7 @@ def refuse_newer(connection: sqlite3.Connection, latest: int) -> None:
 
 
 def upgrade(connection: sqlite3.Connection, migrations: Path) -> bool:
-    """Apply the migrations that a database lacks; return whether it changed. Raises `SchemaTooNew`."""
+    """Apply missing migrations, set the application id; return if anything changed. Raises `SchemaTooNew`."""
     files = _migration_files(migrations)
     latest = _migration_number(files[-1])
     refuse_newer(connection, latest)
@@ -90,9 +90,9 @@ def blank_database(migrations: Path) -> sqlite3.Connection:
 def missing_parts(
     connection: sqlite3.Connection, blank: sqlite3.Connection
 ) -> list[tuple[str, str, str]]:
-    """Return type, name and SQL of tables, views and indexes that only `blank` has, tables first.
+    """Return type, name and SQL of the parts of a schema that only `blank` has, tables first.
 
-    The tables behind a full-text index come with it, and are left out.
+    Triggers are parts, too; the tables that SQLite creates with a full-text index are left out.
     """
     parts = (
         "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL "
@@ -119,9 +119,9 @@ def _migration_files(folder: Path) -> list[Path]:
 
 
 def _apply_migrations(connection: sqlite3.Connection, files: list[Path]) -> None:
-    """Apply the migrations that the file has not had, each in one transaction.
+    """Apply the migrations in `files` that are not recorded yet, each in one transaction.
 
-    They are recorded in the table of sqlite-utils, which can list them. sqlite-utils itself is not
+    The records are in the format of sqlite-utils, so that it can list them. sqlite-utils itself is not
     loaded: it loads numpy, which would delay a new database by a third of a second.
     """
     for statement in _split_statements(_RECORDS):
@@ -154,7 +154,7 @@ def _apply_migrations(connection: sqlite3.Connection, files: list[Path]) -> None
 
 
 def _split_statements(script: str) -> Iterator[str]:
-    """Yield a script's statements one by one, as `executescript` would commit in between."""
+    """Yield the statements of a script. Raises `StorageFailed` if the last one is not complete."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

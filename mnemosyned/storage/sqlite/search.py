@@ -68,7 +68,7 @@ def tables_of(tier: Tier | None) -> tuple[str, ...]:
 
 
 def term_conditions(terms: Terms, seq: str) -> list[Condition]:
-    """Return the conditions for rows whose full-text index entries have each of the terms."""
+    """Return one condition per term: the text or speaker has the term. `seq` is SQL for the row number."""
     conditions: list[Condition] = []
     for number, term in enumerate((*terms.words, *terms.grams)):
         forms = [term, *accent_variants(term)]
@@ -85,7 +85,7 @@ def term_conditions(terms: Terms, seq: str) -> list[Condition]:
 
 
 def query_filter(session: SqliteSession, query: Query) -> Filter:
-    """Return a question's filter for memories, with the row numbers if sessions or tags leave few."""
+    """Return a question's filter; `only` has the row numbers if sessions or tags leave at most `FEW_MAX`."""
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
         return narrow
@@ -211,7 +211,7 @@ class FtsWords(WordRows):
     """The rows of words in FTS5's indexes, within the filters of a question."""
 
     def __init__(self, session: SqliteSession, narrow: Filter, *, glued: bool) -> None:
-        """Search words within a filter; `glued` tells whether the second index may have words."""
+        """Search within a filter; `glued` is True if the index of character pairs may have words."""
         self.is_filtered = bool(narrow.joins or narrow.text)
         self.rows_if_few = narrow.only
         self._session = session
@@ -377,7 +377,7 @@ class SqliteIndex(CommonIndex):
     def _matching_rows(
         self, table: str, match: str, query: Query, *, direction: str, limit: int
     ) -> list[int]:
-        """Return up to `limit` row numbers that match, and pass the filters; `direction` is ASC or DESC."""
+        """Return up to `limit` matching row numbers that pass a question's filters, in order ASC or DESC."""
         narrow = memory_filter(query)
         return self._session.column(
             f"SELECT f.rowid FROM {table} AS f {narrow.joins} WHERE {table} MATCH :match "

@@ -82,7 +82,7 @@ def memory_row(memory: MemoryRecord | ExportedMemory) -> Row:
 
 
 def memory_from(row: Sequence[Any], episode: str | None = None) -> MemoryRecord:
-    """Return a memory from a row of `MEMORY_FIELDS`, in working memory or archived under an episode."""
+    """Return a memory made from a row of `MEMORY_FIELDS`; `episode` is the id of its episode, if any."""
     *values, state, tags, edited_at = row
     values += msgspec.json.decode(state) if state else (None,) * 4
     names = sorted(tags.split("\n")) if tags else ()
@@ -153,7 +153,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         /,
         **values: object,
     ) -> sqlite3.Cursor:
-        """Run an SQL statement with values bound by place or by name, and return the cursor."""
+        """Run an SQL statement; translate it into SQLite's dialect if values are bound by name."""
         if values or "%(owner)s" in sql:
             parameters = {name: stored_form(value) for name, value in values.items()}
             sql = translate(sql)
@@ -271,7 +271,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         )
 
     def insert_episode_details(self, details: Sequence[Detail], episode: int) -> None:
-        """Insert the exact values of originals of the episode at row number `episode`."""
+        """Insert exact values of originals; `episode` is the row number of their episode."""
         seqs: dict[str, int] = dict(
             self.execute(
                 "SELECT id, seq FROM archive WHERE episode_seq = ?", (episode,)

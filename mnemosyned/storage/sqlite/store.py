@@ -80,7 +80,7 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
         ]
 
     def warnings(self) -> list[str]:
-        """Return the problem of a failed rescue, if any, and the warnings from the opening of the file."""
+        """Return why nothing can be stored, if so, and the warnings from the opening of the file."""
         problem = self._file.problem
         return [*([problem] if problem else []), *self._warnings]
 
