@@ -57,7 +57,7 @@ class Selection:
 
     @property
     def everywhere(self) -> bool:
-        """Whether the selection has no limit by session, source or count."""
+        """Whether the selection has no limit except one by age."""
         return self.session is None and not self.sources and self.oldest is None
 
 
@@ -95,7 +95,7 @@ class ActivityGroup(NamedTuple):
 
 
 def activity_of(groups: Iterable[ActivityGroup]) -> WorkingActivity:
-    """Return the sums of groups of memories: count, bytes, and movable memories by source and by session."""
+    """Return the sums of groups: all memories, movable ones by session, and movable seasoned ones by source."""
     rows = movable = size = 0
     oldest: list[datetime] = []
     by_source: dict[str | None, int] = defaultdict(int)
@@ -211,7 +211,7 @@ def closed_batches(
     """Return the batches that no memory created after `until` could join.
 
     If there are none, return all batches except those of the session and source with the latest memory, or
-    all batches if there is only one session and source. Therefore a plan always makes progress.
+    all batches if there is only one session and source, so that a plan always makes progress.
     """
     latest: dict[tuple[str, str | None], datetime] = {}
     for batch in batches:

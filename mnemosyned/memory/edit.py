@@ -33,7 +33,7 @@ class MemoryEdit:
     """The time of the edit that it undoes."""
 
     def drops_learning(self, text: str) -> bool:
-        """Return True if the old words state a learning, and the new ones do not, or are not a user's.
+        """Return True if the former text states the learning `text`, and the new text does not, for a user.
 
         Return False if somebody changed the text of the learning later.
         """

@@ -133,7 +133,7 @@ class Summarizer(Protocol):
         def mask_groups() -> Iterator[
             tuple[tuple[K, tuple[Detail, ...]], Sequence[MemoryRecord]]
         ]:
-            """Yield each group's memories that a summary may mention, masked; add exact values to the key."""
+            """Yield ((key, exact values), masked memories that a summary may mention) of each group."""
             for key, originals in groups:
                 lasting, details = select_mentionable(originals)
                 yield (key, details), lasting
@@ -168,7 +168,7 @@ class Summarizer(Protocol):
         return SummarizerStatus(name=self.name, reason=self.reason)
 
     def rule_based(self) -> Summarizer:
-        """Return the summarizer to use without a model, for callers that cannot wait; by default this one."""
+        """Return the summarizer for callers that cannot wait for a model; by default `self`."""
         return self
 
     def interrupt(self) -> None:
@@ -385,7 +385,7 @@ class MemoryVectors:
         return {}
 
     def compare(self, ids: Sequence[str]) -> MemoryComparison:  # noqa: ARG002
-        """Return functions that compare these memories by vectors, which are read once; no model is asked.
+        """Return functions that compare these memories by vectors, read once, without asking a model.
 
         Memories without a vector are left out.
         """
@@ -543,7 +543,7 @@ class TokenHolder:
         return "" if self.member is None else self.owner_name
 
     def in_memory_of(self, name: str) -> TokenHolder | None:
-        """Return the holder for the memory of this name alone, the owner's or a group's; None if no member."""
+        """Return the holder limited to the owner's memory or one group's, by name; None if not a member."""
         if name == self.owner_name:
             return replace(self, groups=())
         for group in self.groups:
@@ -616,7 +616,7 @@ class RemovedOwner:
 
 
 def owner_of(token: str) -> int | None:
-    """Return the number of the owner that is part of a token's text; None if it is not a token."""
+    """Return the owner number in the text of a token; None for a text that is no token."""
     form = _TOKEN.fullmatch(token)
     owner = int(form[1]) if form else 0
     return owner if 0 < owner <= _OWNERS_MAX else None

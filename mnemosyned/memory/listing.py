@@ -252,8 +252,8 @@ def stored_spellings(
 ) -> list[str]:
     """Return the upper- and lower-case spellings of an id prefix with which stored ids begin.
 
-    `beginning` returns those of the given texts with which a stored id begins. The prefix is extended one
-    letter at a time, so that few spellings are looked up for each letter.
+    `beginning` returns the given texts with which a stored id begins. The prefix is extended one letter at
+    a time, so that few spellings are looked up at once; at most `SPELLINGS_MAX` are followed.
     """
     known = [""]
     for letter in prefix:

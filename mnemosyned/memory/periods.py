@@ -89,8 +89,9 @@ def group_into_periods(
 ) -> list[Period]:
     """Return the days, weeks or months (`to_level`) with at least `minimum` summaries, oldest first.
 
-    A summary belongs to the day, ISO week or month in which its coverage begins. Summaries that already
-    have a parent stay in the period that begins at the time in `reopened` by the parent's id, or are left out.
+    A summary belongs to the day, ISO week or month in which its coverage begins. A summary with a parent
+    belongs to the parent's period, which begins at the time in `reopened` ({parent id: time}), if any, or is
+    left out.
     """
     level = Level(to_level)
     together: dict[datetime, list[Child]] = {}
@@ -114,7 +115,7 @@ def distinct_details(details: Iterable[Detail]) -> tuple[Detail, ...]:
 
 
 def begin_of(level: Level, moment: datetime) -> datetime:
-    """Return the beginning of the day, ISO week or month that contains a calendar time, as that is."""
+    """Return the beginning of the day, ISO week or month of a calendar time, as a calendar time."""
     day = in_zone(moment, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if level is Level.WEEK:
         # Not a difference of days: the first week of year 1 would begin before time does.

@@ -146,7 +146,7 @@ class MaintenanceStore(Protocol):
         """Free caches, which later calls fill again; word caches only with `words`."""
 
     def back_up(self, target: Path) -> CopyReport:
-        """Write a copy of the store to a new file, read it through, and return what it contains."""
+        """Write a copy of the store to a new file, check the copy, and return a report on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class SearchStore(Protocol):
     """Finds candidates; ranking them is the domain's."""
 
     def one_snapshot(self) -> AbstractContextManager[None]:
-        """Give all reads of this thread in the block one snapshot, which is faster than one for each."""
+        """Let all reads of this thread in the block share a snapshot, which saves time."""
 
     def candidates(self, query: Query) -> SearchCandidates:
         """Return the memories and summaries that match a query, not yet ranked."""

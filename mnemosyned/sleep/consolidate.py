@@ -420,7 +420,7 @@ def _verbatim_digests(
 ) -> Iterator[tuple[Sequence[MemoryRecord], Digest]]:
     """Yield the memories and the digest of each episode of a batch that is kept word for word.
 
-    Each memory has an episode, without ended sentences; memories that no summary may mention share one.
+    Each memory becomes an episode, without ended sentences; memories that no summary may mention share one.
     """
     in_force = {memory.id: memory for memory in work.in_force}
     told = [in_force.get(memory.id, memory) for memory in work.originals]

@@ -213,7 +213,7 @@ class CycleStopper:
         return self._current
 
     def stop(self, timeout_s: float) -> CycleReport:
-        """Stop the running cycle after its present groups, and return its report once it has ended.
+        """Stop the running cycle after the present groups, wait for the end, and return the report.
 
         Background cycles are held back for `HOLD`. Without a running cycle, or if it fails, return an empty
         report. Raises `SleepInProgress` if the groups take longer than `timeout_s`; the cycle still ends then.
@@ -333,7 +333,7 @@ class Meter:
         self._chars = 0
 
     def count_read(self, memories: Sequence[MemoryRecord]) -> None:
-        """Add the characters of these memories to those that were read in the cycle."""
+        """Add the characters of these memories to the number read in the cycle."""
         self._chars += sum(len(memory.content) for memory in memories)
 
     @property

@@ -111,7 +111,7 @@ def _estimate_episode(members: Sequence[consolidation.Pending], chars: int) -> C
 def _plan_rollups(
     batches: Sequence[consolidation.Batch], context: CycleContext, *, cutoff: datetime
 ) -> Iterator[consolidation.GroupReport]:
-    """Yield a report of each period up to `cutoff` that a cycle with these batches would roll up."""
+    """Yield a report of each period, over by `cutoff`, for a cycle with these batches to roll up."""
     excluded = context.store.sleep.ids_excluded_from_summaries()
     limits, minimum = context.limits, context.sleep.rollup_min_items
     coming = [
@@ -223,7 +223,7 @@ class SleepCycle:
     def _run_exclusively(
         self, summarizer: Summarizer, request: CycleRequest, stop: CycleStop
     ) -> consolidation.CycleReport:
-        """Run a cycle with the borrowed summarizer, log it, publish its events, and return its report."""
+        """Run a cycle with a borrowed summarizer; log the result, publish events, return the report."""
         now, before = self.now(), summarizer.status()
         used = summarizer.rule_based() if request.rules_only else summarizer
         context = self._make_context(request, used, now=now, stop=stop)

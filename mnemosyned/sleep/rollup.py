@@ -118,9 +118,10 @@ class RollupRun:
         sources: Sequence[RollupSource],
         started: float,
     ) -> None:
-        """Store a period's summary, made of `sources`, in place of the `existing` one, and report it.
+        """Store the summary of a period, made of `sources`, and add a report.
 
-        Raises `SummarizerFailed` if the sources say nothing.
+        `existing` is the id of a summary to replace, or None. Raises `SummarizerFailed` if the sources say
+        nothing.
         """
         minimum = self._context.sleep.rollup_min_items
         rolled_up = compose_rollup(sources, level=period.level, minimum=minimum)
@@ -167,7 +168,7 @@ class RollupRun:
 
 
 def rollup_periods(found: PendingRollups, level: periods.Level) -> list[periods.Period]:
-    """Return the periods of a level that contain at least one new or changed summary."""
+    """Return the periods of a level that the found summaries belong to, also members of stale roll-ups."""
     reopened = {id: begins for begins, id in found.existing.items()}
     return periods.group_into_periods(
         found.children, to_level=level, minimum=1, reopened=reopened
@@ -194,10 +195,10 @@ def period_report(
 def read_sources(
     store: MemoryStore, members: Sequence[Episode], level: periods.Level
 ) -> list[RollupSource]:
-    """Return the sources of a period's summary, one for each of its `members`, in their order.
+    """Return the sources of a period's summary: one per member, in the order of `members`.
 
-    A source has no text if its member summarizes nothing, or if newer memories ended all its statements.
-    If no source would have text, each gets its member's. Only sources of a day name their project.
+    A source has the text of its member, or none if the member summarizes nothing or newer memories ended
+    all its statements. If none would have a text, all have. Only sources of a day name their project.
     """
     projects: Mapping[str, str] = {}
     names: Mapping[str, str] = {}
@@ -262,11 +263,11 @@ def rewrite_stale(
     exclusive: AbstractContextManager[object],
     highest: periods.Level = periods.Level.MONTH,
 ) -> int:
-    """Rewrite all stale summaries up to the level `highest`, and return their number.
+    """Rewrite stale summaries up to the level `highest`, at most `REWRITTEN_MAX`; return how many.
 
-    A summary is stale after a memory below it was forgotten. The lowest level goes first; a day of fewer
-    episodes than `minimum` keeps their whole text. `exclusive` is a lock, entered so that one thread at a
-    time rewrites. No model is asked, because callers wait.
+    A summary is stale after a memory below was forgotten or edited. The lowest level goes first; a day of
+    fewer episodes than `minimum` keeps their whole text. `exclusive` is a lock, so that one thread at a time
+    rewrites. No model is asked, because callers wait. Raises `BatchChanged` if others keep interfering.
     """
     tries_left = TRIES_MAX
     rewritten = 0

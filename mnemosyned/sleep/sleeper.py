@@ -378,8 +378,8 @@ class Sleeper:
     def enforce_cap(self, working: int | None = None) -> None:
         """Consolidate the oldest memories if working memory exceeds its capacity.
 
-        A host does so in the background; without one, it happens here, without a model. `working` is the
-        number of working memories, if known. Errors are logged, not raised: the memories stay.
+        With a host, this only queues the work for a background thread; without one, the work is done here,
+        without a model. `working` is the number of working memories, if known. Errors are logged, not raised.
         """
         try:
             if time.monotonic() < self._postponed_until or not self.exceeds_capacity(
@@ -396,7 +396,7 @@ class Sleeper:
             log_failure("cap_not_enforced", error)
 
     def enforce_cap_now(self) -> None:
-        """Consolidate memories over the capacity in this thread, unless postponed. Raises `SleepInProgress`."""
+        """Run `consolidate_excess` and `after_cycle` now, unless postponed. Raises `SleepInProgress`."""
         if time.monotonic() < self._postponed_until:
             return
         self.consolidate_excess(rules_only=bool(self._find_refusal()), wait_s=WAIT_S)
@@ -480,7 +480,7 @@ class Sleeper:
     def check_triggers(self) -> None:
         """Run a cycle if a trigger is due, then the chores.
 
-        Without a scheduler of its own, count the memories only if a trigger may be due.
+        An object without its own scheduler counts the memories only if a trigger may be due.
         """
         sleep = self.cycle.settings.config.sleep
         by_age = bool(sleep.on_count or sleep.on_idle_minutes)
@@ -506,9 +506,9 @@ class Sleeper:
     ) -> CycleReport | None:
         """Run a cycle that no request waits for; return the report, or None if the cycle was put off.
 
-        A cycle is put off while cycles are paused or postponed, and while a model may not write. In the last
-        case, the extractive summarizer still consolidates memories past their time to live. `selection` is
-        what to consolidate; None for all memories old enough. Raises `SleepInProgress`.
+        A cycle is put off while cycles are paused or postponed. While only a model may not write, the
+        extractive summarizer still consolidates memories past their time to live, if there are any.
+        `selection` is what to consolidate; None for all memories old enough. Raises `SleepInProgress`.
         """
         if time.monotonic() < self._postponed_until:
             return None

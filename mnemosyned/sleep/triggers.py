@@ -50,7 +50,7 @@ def select_by_age(
     age: timedelta,
     slack: timedelta = timedelta(hours=1),
 ) -> Selection | None:
-    """Select memories older than `age` once the oldest is older by `slack` more; None before."""
+    """Select memories older than `age` if the oldest exceeds `age` by over `slack`; None if not."""
     if activity.oldest is None or activity.oldest >= shift(now, -age - slack):
         return None
     return Selection(before=shift(now, -age))
@@ -79,7 +79,7 @@ def select_by_size(
     """
 
     def count_excess(margin: float) -> int:
-        """Return how many memories to move so that the rest fits the limits, lowered by the share `margin`."""
+        """Return how many memories to move so that the rest leaves the share `margin` of the limits free."""
         excess = activity.rows - int(rows_max * (1 - margin))
         if bytes_max is not None and activity.bytes:
             surplus = activity.bytes - bytes_max * (1 - margin)
@@ -255,8 +255,8 @@ class TriggerWatch:
     def check(self) -> Trigger | None:
         """Run a cycle for the first due trigger, and return the name of the trigger.
 
-        Return None if none is due or a cycle is running. A trigger whose cycle consolidated nothing, or was
-        put off, is suspended for a while.
+        Return None if no trigger is due, a cycle is running, or one ended just now. A trigger whose cycle
+        consolidated nothing, or was put off, is suspended for a while.
         """
         began, triggers = self.monotonic(), self.triggers()
         if not triggers or began < self._quiet_until:

@@ -290,7 +290,7 @@ class ChangeStore(StorePart):
         pinned: bool,
         action: Action | None = None,
     ) -> int:
-        """Pin or unpin working memories, and end an undo's hold if unpinned; return how many of `ids` exist."""
+        """Pin or unpin working memories; return how many of `ids` exist. Unpinned ones are due at once."""
         table = session.memory_tables[0]
         # Rows beside those of an id are looked up by their key: `OFFSET 0` is not taken apart by
         # a planner that believes an owner to be small.

@@ -485,7 +485,7 @@ READER_S = 600
 class PostgresEngine:
     """The transactions about the rows of one owner.
 
-    A transaction that writes locks the owner's row, so that no other one changes the data meanwhile.
+    A transaction that writes locks the owner's row, so that no other transaction changes the data.
     """
 
     def __init__(self, pool: Pool, owner: int) -> None:
