@@ -89,6 +89,8 @@ STATED_CHARS_MAX = 120
 Longer ones are records, such as messages and calls."""
 FIRST_RESULTS, COMPARED_MAX = 3, 30
 """Results of a search whose successors are looked for, and the best results among which they are."""
+NEAR_SHARE = 0.25
+"""Share of a result's score below which another says too little about the question to precede it."""
 
 EndingsOf = Callable[[Sequence[str]], Mapping[str, Sequence[EndedStatement]]]
 """Returns the ended statements of memories, by their ids."""
@@ -441,8 +443,9 @@ def put_successors_first(
 ) -> list[RankedResult]:
     """Return ranked results, with sure successors of the first results moved before them.
 
-    Only users' statements and short facts without a role among the first `COMPARED_MAX` results are
-    compared. `compare` takes the row numbers of memories.
+    Only users' statements and short facts without a role among the main lines of the first `COMPARED_MAX`
+    results are compared. A successor with less than `NEAR_SHARE` of the score is not moved. `compare` takes
+    the row numbers of memories.
     """
     by_position = {
         match.position: match
@@ -453,7 +456,7 @@ def put_successors_first(
     place_of: dict[str, int] = {}
     """The places of the results, by their statements."""
     for place, result in enumerate(results[:COMPARED_MAX]):
-        for position in result.positions:
+        for position in result.main_positions:
             if position in by_position:
                 place_of.setdefault(str(position), place)
     first = [id for id, place in place_of.items() if place < FIRST_RESULTS]
@@ -479,7 +482,8 @@ def put_successors_first(
     order = [*results]
     for older, newer in finder.sure_successors_of(first):
         before, moved = results[place_of[older]], results[place_of[newer]]
-        if order.index(moved) > order.index(before):
+        is_near = moved.score >= NEAR_SHARE * before.score
+        if is_near and order.index(moved) > order.index(before):
             order.remove(moved)
             order.insert(order.index(before), moved)
     return order

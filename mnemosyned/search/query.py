@@ -35,6 +35,8 @@ VAGUE = 0.5
 """Weight of words without content of their own: among notes and captions `get` and `much` are as
 rare as a name, and tell nothing."""
 BEGINNING = datetime.min.replace(tzinfo=UTC)
+MAIN_SHARE = 0.6
+"""Share of the best line's score below which a line of an episode is not why the episode was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +241,13 @@ class RankedResult(NamedTuple):
         """Row number of the result's memory, if there is one, then the row numbers of its lines."""
         own = [] if self.memory is None else [self.memory]
         return own + [position for position, _ in self.lines]
+
+    @property
+    def main_positions(self) -> list[int]:
+        """The positions without lines that have less than `MAIN_SHARE` of the best line's score."""
+        least = MAIN_SHARE * self.lines[0][1] if self.lines else 0.0
+        side = {position for position, score in self.lines if score < least}
+        return [position for position in self.positions if position not in side]
 
 
 @dataclass(frozen=True, slots=True)

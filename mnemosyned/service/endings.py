@@ -22,7 +22,7 @@ from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.memory.listing import Place, RecordKind, parse_cursor
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import EmbedderState, EndedStatement, Hit, MemoryRecord
-from mnemosyned.search.query import Match, Query
+from mnemosyned.search.query import MAIN_SHARE, Match, Query
 from mnemosyned.text.endings.plain import sought_words
 from mnemosyned.text.endings.rating import (
     Ending,
@@ -517,7 +517,7 @@ def _is_in_scope(
 def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> list[Hit]:
     """Return the hits with notes on ended statements, and the newer memory before the older.
 
-    A hit moves behind other hits that ended its statements. Secrets are masked unless `reveal`.
+    A hit moves behind other hits that ended its main lines. Secrets are masked unless `reveal`.
     """
     ids = [id for hit in hits for id in (hit.id, *(line.id for line in hit.lines))]
     ended = store.of(ids) if ids else {}
@@ -540,11 +540,13 @@ def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> lis
     added: set[str] = set()
 
     def add(hit: Hit) -> None:
-        """Append a hit to `answer` once, first the hits that ended its statements."""
+        """Append a hit to `answer` once, first the hits that ended its main lines."""
         if hit.id in added:
             return
         added.add(hit.id)
-        every = (hit.ended, *(line.ended for line in hit.lines))
+        least = MAIN_SHARE * hit.lines[0].score if hit.lines else 0.0
+        lines = [line.ended for line in hit.lines if line.score >= least]
+        every = (hit.ended, *lines)
         by = {each.by for ended in every for each in ended}
         for other in noted if by else ():
             if not by.isdisjoint((other.id, *(line.id for line in other.lines))):

@@ -7,6 +7,7 @@ from datetime import timedelta
 from itertools import pairwise, permutations
 from typing import Any
 
+import pytest
 from support.cases import each_case
 from support.fakes import NOON, said_by_users
 
@@ -494,9 +495,16 @@ def test_quotes_that_do_not_fit_are_left_out_the_older_first_and_none_without_it
 
 
 def order(
-    *found: tuple[str, float], role: str = "user", near: float = 0.6
+    *found: tuple[str, float],
+    role: str = "user",
+    near: float = 0.6,
+    last: float = 1.0,
+    side: float = 1.0,
 ) -> list[int]:
-    """The order of results, each a text said on a day of the month, of which two are so near."""
+    """The order of results, each a text said on a day of the month, of which two are so near.
+
+    The last result has the score `last`, and that of its line is `side` of the best line's.
+    """
     matches = [
         Match(
             number,
@@ -509,6 +517,8 @@ def order(
         for number, (text, day) in enumerate(found)
     ]
     results = [RankedResult(1.0, memory=match.position) for match in matches]
+    lines = ((99, 1.0), (len(results) - 1, side))
+    results[-1] = RankedResult(last, None, len(results) - 1, lines)
     comparison = MemoryComparison(
         lambda one: {
             str(n): near if {one, str(n)} == {"0", "2"} else 0.1 for n in range(9)
@@ -528,6 +538,17 @@ def test_a_newer_result_is_put_before_the_first_result_that_it_replaced() -> Non
     assert order(newer, between[0], older, *between[1:]) == [0, 1, 2, 3, 4, 5]
     assert order(older, between[0], newer, *between[1:], near=0.15)[0] == 0
     assert order(older, between[0], newer, *between[1:], role="Mila")[0] == 0
+
+
+@pytest.mark.parametrize(("last", "side"), [(0.2, 1.0), (1.0, 0.5)])
+def test_a_newer_result_stays_behind_that_says_little_about_the_question(
+    last: float, side: float
+) -> None:
+    older, other = ("las paredes van en color arena", 0), (OTHERS[0], 3)
+    newer = ("the walls become sage green", 9)
+
+    assert order(older, other, newer, last=last, side=side) == [0, 1, 2]
+    assert order(older, other, newer, last=0.3, side=0.7) == [2, 0, 1]
 
 
 def test_a_short_text_without_a_role_counts_as_a_statement() -> None:

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,7 +14,7 @@ import pytest
 
 from mnemosyned import Memory
 from mnemosyned.errors import NotFound
-from mnemosyned.memory.values import EndedStatement, Hit, Tier
+from mnemosyned.memory.values import EndedStatement, Hit, Line, Tier
 from mnemosyned.service.endings import add_endings
 from mnemosyned.storage.common.endings import EndingStore
 from mnemosyned.verbs.conversation import EndedLine
@@ -351,3 +352,27 @@ def test_of_a_chain_of_endings_the_newest_is_first() -> None:
     hits = add_endings(store, asked, reveal=True)
 
     assert [each.id for each in hits] == ["other", "newest", "middle", "oldest"]
+
+
+@pytest.mark.parametrize(("score", "order"), [(0.5, "ab"), (0.7, "ba")])
+def test_an_end_of_a_side_line_leaves_an_episode_in_its_place(
+    score: float, order: str
+) -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    line = partial(Line, created_at=at, role="user", content="")
+    first, second = (
+        Hit(
+            id=id, tier=Tier.EPISODIC, score=1.0, session="a", source=None, created_at=at,
+            snippet="", content="", lines=lines,
+        )
+        for id, lines in (
+            ("a", (line(id="best", score=1.0), line(id="side", score=score))),
+            ("b", (line(id="newer", score=1.0),)),
+        )
+    )  # fmt: skip
+    ended = EndedStatement(at=at, by="newer", reason="now", sentence="", successor="")
+    store = cast(EndingStore, SimpleNamespace(of=lambda _: {"side": [ended]}))
+
+    hits = add_endings(store, [first, second], reveal=True)
+
+    assert "".join(each.id for each in hits) == order
