@@ -289,6 +289,9 @@ _REST = compile_on_use(rf"\S{{0,{VALUE_CHARS_MAX}}}")
 _DIGIT = re.compile(r"\d")
 _LETTER = re.compile(r"[^\W\d_]")
 _SPLIT = re.compile(r"[_.:/=-]+")
+_MIXED = re.compile(r"(?=.*\d)(?=.*[a-z])(?=.*[A-Z]).{8}")
+_CITED = re.compile(r"[a-z]+(?:19|20)\d\d[a-z]*")
+"""The key of an entry in a bibliography, such as `knuth1984literate`."""
 _EDGE_RUN = re.compile(f"[{re.escape(EDGES)}]*")
 
 _AND_NOW, _AS, _DETERMINERS, _CLAUSE = map(
@@ -557,7 +560,8 @@ def _find_keys(name: SecretName) -> Iterator[Secret]:
             key = _KEY.match(text, value.start)
             value = SecretCandidate(key[0].rstrip(".") if key else "", value.start)
         if looks_random(value.text, chars_min):
-            yield Secret(kind, value.start, value.stop)
+            if not (bare and _CITED.fullmatch(value.text)):
+                yield Secret(kind, value.start, value.stop)
             return
     earlier = None if bare else _find_value_before(name)
     if earlier and looks_random(earlier.text, KEY_CHARS_MIN):
@@ -623,11 +627,19 @@ def _find_answers(name: SecretName) -> Iterator[Secret]:
 
 
 def _find_logins(name: SecretName) -> Iterator[Secret]:
-    """Yield the password after the slash in "credentials: user / password"."""
+    """Yield the password after the slash in "credentials: user / password".
+
+    Without a colon, as in "login user / password", the user is one word, and the password mixes lower and
+    upper case with digits: prose may have "login page / step2".
+    """
     text = name.text
     for link in find_value_links(name):
-        slash = _AFTER_SLASH.match(text, link.start) if link.sign == ":" else None
-        if slash and (value := _keep_if_strong(read_candidate(text, slash.end()))):
+        slash = _AFTER_SLASH.match(text, link.start)
+        value = _keep_if_strong(read_candidate(text, slash.end())) if slash else None
+        if not slash or value is None:
+            continue
+        is_one_word = len(slash[0].split()) == 2
+        if link.sign == ":" or (is_one_word and _MIXED.match(value.text)):
             yield _make_password(text, value)
             return
 
