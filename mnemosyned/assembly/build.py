@@ -91,7 +91,7 @@ class SharedParts:
     """Whether sleep cycles begin by themselves here; not in a further process of a daemon."""
 
     def replace_turns(self, turns: ModelTurns | None) -> None:
-        """Replace the models that owners share; each former model is closed when no call waits for it."""
+        """Replace the models that owners share; former models are closed after the waiting calls."""
         former, self.turns = self.turns, turns
         if former:
             former.close()
@@ -116,7 +116,7 @@ def assemble_service(
 
     Sleep cycles yield to the requests that `gate` counts. For one of many owners, `host` starts the
     cycles and `purge_soon` requests a purge; otherwise the memory's own threads do if `in_background`.
-    `database` is the database's name for users, `file` its file if it has one.
+    `database` is the name of the database for users, `file` its path unless on a server.
     """
     settings, find_bus = shared.settings, shared.find_bus
     bus = find_bus(owner) if find_bus else EventBus(clock=shared.clock, owner=owner)
@@ -172,7 +172,7 @@ def assemble_service(
     endings.on_found = retention.rewrite_stale_or_log
 
     def note_put_back(positions: Sequence[int]) -> None:
-        """Have what became unread read for endings, and vectors of restored memories made again."""
+        """Have unread memories read for endings, and the memories at `positions` embedded again."""
         endings.note_new_memories()
         vectors.note_edits(positions)
 
@@ -344,7 +344,7 @@ class OpenMemory:
         return self.shared.settings.config
 
     def reconfigure(self, config: Config) -> None:
-        """Apply new settings; those that need a restart are only noted. Raises `ConfigInvalid`."""
+        """Apply new settings, and list those that need a restart. Raises `ConfigInvalid`, changing nothing."""
         cycle, settings = self.service.sleeper.cycle, self.shared.settings
         summarizer, turns = None, self.shared.turns
         former, ratio = self.config, config.sleep.summary_ratio
@@ -376,9 +376,9 @@ def open_memory(
 ) -> Iterator[OpenMemory]:
     """Return a context manager that opens a memory's database and starts its background threads.
 
-    `socket` is the Unix socket on which the caller will serve it; without it, threads run only with
-    the setting `auto_sleep`. `clock` replaces the system's clock. In a daemon of several processes,
-    `find_bus` returns the bus of an owner's events, and `makes_rounds` is True for the one process that
+    `socket` is the Unix socket on which the caller will serve; without one, threads run only with the
+    setting `auto_sleep`. `clock` replaces the system's clock. In a daemon of several processes,
+    `find_bus` returns the bus of an owner's events, and `makes_rounds` is True for the only process that
     starts sleep cycles. Raises `ConfigInvalid`, `DatabaseInUse` and `SchemaTooNew`.
     """
     shared, lease = _make_shared_parts(config, clock)

@@ -67,7 +67,7 @@ def private_directory() -> Iterator[Path]:
 
 
 def _close_in_its_process(stack: ExitStack, opened_by: int) -> None:
-    """Close the `stack` in the process `opened_by`; in a fork, keep it from ever being closed."""
+    """Close the `stack` if this is the process `opened_by`; in a fork, prevent its closing for ever."""
     if os.getpid() == opened_by:
         stack.close()
         return

@@ -113,7 +113,7 @@ class OwnerRounds:
         self.owners.save_uses(now=True)
 
     def request_upkeep(self, owner: int) -> None:
-        """Have an owner's memory purged and cut to its maximum size soon, unless too many owners wait."""
+        """Queue a purge of an owner's memory and a cut to its capacity, unless too many owners wait."""
         if len(self._requested) < ASKED_MAX:
             self._requested.add(owner)
             self.scheduler.enforce_cap_soon()
@@ -125,10 +125,10 @@ class OwnerRounds:
         self.owners.require_purge_rights()
 
     def _serve_requested(self) -> None:
-        """Purge the memories of the owners who requested upkeep, and cut each to the maximum size."""
+        """Purge the memories of owners who requested upkeep, and consolidate memories over the capacity."""
 
         def purge_and_enforce(memory: OwnerMemory) -> None:
-            """Purge an owner's forgotten memories unless refused lately; cut the memory to its maximum size."""
+            """Purge an owner's memory unless refused lately; consolidate memories over its capacity."""
             is_time = time.monotonic() >= self._purge_not_before
             if is_time and not memory.service.retention.purger.run_due():
                 self._purge_not_before = time.monotonic() + RETRY_S
@@ -150,10 +150,10 @@ class OwnerRounds:
             )
 
     def run(self, trigger: Trigger) -> None:
-        """Run sleep cycles for the owners who have memories to consolidate, prune or roll up.
+        """Run sleep cycles for all owners with memories to consolidate, prune or roll up.
 
-        A cycle lasts `TURN_S`; owners with more to do get another turn after all others. `trigger` is
-        the reason noted in the cycles' reports. Without `makes_rounds`, do nothing.
+        A cycle lasts `TURN_S` at most; owners with more to do get another turn after all others. `trigger`
+        is the reason in the reports of the cycles. Without `makes_rounds`, do nothing.
         """
         if not self.shared.makes_rounds:
             return
@@ -194,7 +194,7 @@ class OwnerRounds:
             log.info("round_finished", owners=done, duration_s=round(duration_s, 1))
 
     def _run_for_owner(self, owner: int, work: Callable[[OwnerMemory], R]) -> R | None:
-        """Return the result of `work`; None after `stop` or a logged error. Raises `DatabaseUnreachable`."""
+        """Return `work`'s result; None after `stop`, a logged error or if busy. Raises `DatabaseUnreachable`."""
         if self._stopped.is_set():
             return None
         try:

@@ -191,7 +191,7 @@ def open_server(location: DatabaseLocation) -> PostgresServer:
 
 @_require_driver()
 def find_server_exposures(location: DatabaseLocation) -> list[str]:
-    """Return how others could log in or read the traffic. Raises `ConfigInvalid` and `StorageFailed`."""
+    """Return texts on how others could log in or read along. Raises `ConfigInvalid` and `StorageFailed`."""
     from mnemosyned.storage.postgres import health  # noqa: PLC0415 an extra
 
     return health.exposures(location.url)

@@ -193,7 +193,7 @@ class _Download:
         )
 
     def _request_rest(self, received: int) -> None:
-        """Request and append the file's bytes after the first `received`. Raises an error if some are lost."""
+        """Request and append the bytes after the first `received`. Raises an error unless all arrive."""
         headers = {"Accept-Encoding": "identity", "User-Agent": "mnemosyned"}
         if received:
             headers["Range"] = f"bytes={received}-"
@@ -232,10 +232,10 @@ class _Download:
             raise ConnectionError("the connection broke off")
 
     def _accept_response(self, response: HTTPResponse, received: int) -> int | None:
-        """Check a response's headers, and return the file's total size, or None if unknown.
+        """Check the headers of a response; return the total size of the download, None if unknown.
 
-        Empty the file unless the response is the rest of it; save the URL and ETag. Raises
-        `FetchFailed` for a wrong size or too little free disk space.
+        Unless the response continues the file, empty the file. Save the URL and ETag. Raises
+        `FetchFailed` for a wrong size or too little disk space, `ConnectionError` for another range.
         """
         length = response.headers.get("Content-Length", "")
         total = int(length) if length.isdigit() else None
@@ -271,7 +271,7 @@ class _Download:
         return os.fstat(self._file.fileno()).st_size
 
     def _read_saved_etag(self) -> str | None:
-        """Return the ETag saved with the file, or None; empty a file that was begun from another URL."""
+        """Return the ETag saved with the file, or None; empty the file unless begun from the same URL."""
         try:
             note = json.loads(_make_metadata_path(self._part).read_text())
             if note["url"] == self._request.url:
@@ -282,7 +282,7 @@ class _Download:
         return None
 
     def _is_final(self, error: Exception) -> bool:
-        """Return True if another attempt would fail with the same error."""
+        """Return True if further attempts are useless after this error."""
         if isinstance(error, HTTPError):
             return error.code not in RETRYABLE_STATUSES
         reason = error.reason if isinstance(error, URLError) else error
@@ -385,7 +385,7 @@ class ModelStore:
 
         An existing file is verified instead. `sha256` is the digest to expect; `progress`
         is called with the bytes received and the total or None; `pause_s` is the first pause before
-        a retry. Raises `FetchFailed`, and `InvalidRequest` for an unknown name.
+        a retry. Raises `FetchFailed`, also for a faulty file, and `InvalidRequest` for an unknown name.
         """
         request, target = self.resolve(name, sha256=sha256)
         if target.exists():

@@ -55,7 +55,7 @@ class EncoderFile:
     """The arrays of an encoder file, mapped from `file` while the object exists."""
 
     def __init__(self, file: BinaryIO) -> None:
-        """Map an open file that is whole."""
+        """Map an open, complete file."""
         np = load_numpy()
         self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         header = json.loads(self._map[:HEADER_BYTES])
@@ -68,7 +68,7 @@ class EncoderFile:
         self._table_bytes = self.arrays[TABLE].nbytes
 
     def release_table(self) -> None:
-        """Give the memory of the table of word pieces back to the system until the next access maps it."""
+        """Let the system free the memory of the table of word pieces; a later access reads it again."""
         self._map.madvise(mmap.MADV_DONTNEED, HEADER_BYTES, self._table_bytes)
 
 

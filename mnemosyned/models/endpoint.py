@@ -294,7 +294,7 @@ class _EndpointCall:
             self._abort()
 
     def _abort(self) -> None:
-        """End the call's connection from another thread, and prevent further ones."""
+        """End the connection of the call from another thread, and prevent new connections."""
         with self._lock:
             self._aborted = True
             if self._socket:

@@ -45,7 +45,7 @@ class CountingSummarizer(Protocol):
 class CircuitBreaker:
     """Circuit breaker that stops calls of a model after failures, each time for twice as long.
 
-    An accepted summary closes it.
+    An accepted summary ends the stop.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -73,7 +73,7 @@ class CircuitBreaker:
         return ended
 
     def record_rejection(self, reason: str) -> bool:
-        """Count a rejected answer; open the breaker and return True if too many in a row, else close it."""
+        """Count a rejected answer; return True and open the breaker after too many in a row, else close it."""
         self._rejected += 1
         if self._rejected < REJECTED_IN_A_ROW_MAX:
             self.reason, self._opened, self._cool_down = "", None, COOL_DOWN

@@ -103,8 +103,8 @@ class LlamaModel(TextModel):
     ) -> WorkerReply:
         """Send a request to the child process, once it is free, and return the reply.
 
-        The process is started if necessary. Without a request (None), return its reply to the
-        loading of the model. Raises `SummarizerFailed`, or `ModelUnavailable` if the model cannot run.
+        The process is started if necessary. For None, return the process's first reply, to the loading of
+        the model. Raises `SummarizerFailed`, or `ModelUnavailable` if the model cannot run.
         """
         until = time.monotonic() + self._time_limit_s
         closings = self._close_count
@@ -274,7 +274,7 @@ class LlamaEmbedder(Embedder):
         self._settings = settings
 
     def identity(self) -> str:
-        """Return a digest of the embedding model's identity, to detect a change.
+        """Return a digest that changes with the embedding model.
 
         It is made of the file's size, its first, middle and last megabyte, and the prefix for
         memories. Raises `ModelUnavailable`.

@@ -165,7 +165,7 @@ class CompletionEngine:
         return str(completion["choices"][0]["message"]["content"] or "").strip()
 
     def _split_control_tokens(self, text: str) -> str:
-        """Return the text with a blank in each control token, so that it reads as plain words."""
+        """Return the text with a blank within control tokens, so that the model reads plain words."""
         return self._control.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
 
 
@@ -397,9 +397,8 @@ def main() -> None:
         with suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000")
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(
-        os.open(os.devnull, os.O_WRONLY), 1
-    )  # whatever the library prints is no answer
+    # Whatever the library prints is no answer.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_queue_requests, args=[requests], daemon=True).start()
     _serve_requests(requests, answers)

@@ -108,7 +108,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
                 yield key, self.digest_here(task)
 
     def digest_here(self, task: DigestTask) -> Digest | Exception:
-        """Return a group's digest, made in this process, or the error."""
+        """Make the digest of a group in this process; return the digest or the error."""
         try:
             return task.digest_by(self)
         except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
@@ -190,7 +190,7 @@ class _DigestWorker(WorkerProcess[Digest | str]):
         return True
 
     def take_answer(self, *, wait_s: float) -> Digest | str | None:
-        """Return the oldest group's digest or its error's name; None after `wait_s` or if the process ended."""
+        """Return the oldest group's digest or an error's name; None after `wait_s`, or if the worker is gone."""
         if self.gone:
             return None
         try:

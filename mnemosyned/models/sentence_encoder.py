@@ -134,7 +134,7 @@ class _LoadedEncoder:
         return [*ids[:TOKENS_MAX], END]
 
     def encode(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
-        """Return a matrix whose rows are unit vectors, one for each text."""
+        """Return a matrix with a row per text: its unit vector."""
         rows = [self.tokens(text) for text in texts]
         made: list[Any] = []
         batch: list[list[int]] = []
@@ -250,7 +250,7 @@ class SentenceEncoder(Embedder):
         return f"{self.name} {TOKENS_MAX} {TEXT_FORM} {encoder_file.RESOURCES['weights.npz']}"
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return a vector for each text, in four bits for each of its numbers. Raises `ModelUnavailable`."""
+        """Return the vectors of texts, packed with four bits per number. Raises `ModelUnavailable`."""
         return pack_four_bits(self.encode(texts)) if texts else []
 
     def embed_question(self, text: str) -> bytes:
@@ -358,7 +358,7 @@ class SentenceEncoder(Embedder):
         errors: list[str] = []
 
         def wait_for_child() -> None:
-            """Wait until the child process has ended, even after `close`, to reap it; note its errors."""
+            """Wait until the child process has ended, even after `close`; save its error output."""
             errors.append(child.communicate()[1])
             ended.set()
 

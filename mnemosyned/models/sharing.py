@@ -80,7 +80,7 @@ class ModelTurns:
             return ticket.model
 
     def _release_model(self, model: TextModel) -> None:
-        """Give a model to the oldest call of the next owner, who then comes last; free it if none waits."""
+        """Hand a model on to the oldest call of the next owner, who then comes last; else mark it free."""
         if not self._queues:
             self._free.append(model)
             return

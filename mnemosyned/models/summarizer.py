@@ -81,7 +81,7 @@ def write_combining_request(
 def write_retry_request(
     messages: Sequence[Message], problems: Sequence[SummaryProblem]
 ) -> list[Message]:
-    """Return a request's messages plus the problems of the model's first answer, but not that answer."""
+    """Return a request's messages with the problems of the first answer added, but not the answer itself."""
     given = "summaries" if "<summary part=" in messages[-1]["content"] else "memories"
     ungrounded = [problem.item for problem in problems if problem.kind in UNGROUNDED]
     otherwise = dict.fromkeys(
@@ -388,9 +388,9 @@ class ModelSummarizer(Summarizer):
         raise SummarizerFailed(f"the summary of {self.name} was refused twice: {kinds}")
 
     def count_room_tokens(self, messages: Sequence[Message]) -> int:
-        """Return how many tokens of the window are left for memories.
+        """Return how many tokens of the context window are left for memories in a request.
 
-        The request, the answer and a retry take the others. Raises `SummarizerFailed` if too few are left.
+        Its other words, the answer and a retry are subtracted. Raises `SummarizerFailed` if too few are left.
         """
         frame = "\n".join([message["content"] for message in messages]) + RETRY_CHARS
         taken = self._model.count_tokens(frame) + TEMPLATE_TOKENS + self.answer_tokens
@@ -454,7 +454,7 @@ class _GroupSummarizer:
         return self._combine([self._summarize_part(part) for part in found])
 
     def _ask_for_episode(self, messages: Sequence[Message]) -> ComposedEpisode:
-        """Return the group's episode: the model's checked answer to the last request, with index terms."""
+        """Ask the model for the final text; return the episode with the checked text and index terms."""
         answer = self.by.ask_model(messages, self._check_final, self.memories)
         return self._compose_episode(answer)
 

@@ -33,7 +33,7 @@ class ModelCounter:
         return self._otherwise.name if self._failed else self._model.name
 
     def count(self, text: str) -> int:
-        """Return a text's number of tokens by the model, or always by `otherwise` once the model has failed."""
+        """Return the number of tokens of a text by the model, or by `otherwise` once the model has failed."""
         if not self._failed:
             try:
                 return self._model.count_tokens(text)

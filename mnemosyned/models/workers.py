@@ -47,8 +47,8 @@ def read_frame(stream: IO[bytes]) -> bytes | None:
 class WorkerProcess(Generic[R]):
     """A child process with no state to save, from its start to its end.
 
-    The thread that starts it lives as long, because the system may end the process with that thread;
-    the thread also reads the replies, enforces the limit and reaps the process.
+    A thread starts the process and lives as long, because the system may end a child with the thread that
+    started it. The thread also reads the replies, enforces the limit and reaps the process.
     """
 
     def __init__(
