@@ -194,7 +194,7 @@ class OwnerRounds:
             log.info("round_finished", owners=done, duration_s=round(duration_s, 1))
 
     def _run_for_owner(self, owner: int, work: Callable[[OwnerMemory], R]) -> R | None:
-        """Return `work`'s result; None after `stop`, a logged error or if busy. Raises `DatabaseUnreachable`."""
+        """Return the result of `work`; None after `stop` or an error. Raises `DatabaseUnreachable` alone."""
         if self._stopped.is_set():
             return None
         try:

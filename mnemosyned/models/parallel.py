@@ -190,7 +190,7 @@ class _DigestWorker(WorkerProcess[Digest | str]):
         return True
 
     def take_answer(self, *, wait_s: float) -> Digest | str | None:
-        """Return the oldest group's digest or an error's name; None after `wait_s`, or if the worker is gone."""
+        """Return the oldest group's digest or an error's name; None after `wait_s` or from a lost worker."""
         if self.gone:
             return None
         try:

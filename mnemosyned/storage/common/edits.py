@@ -84,7 +84,7 @@ class EditTransaction:
         )
 
     def _edit_originals(self, episode: int, targets: Mapping[int, MemoryEdit]) -> None:
-        """Edit originals of an episode; rename the episode if all get one session and source, but no time."""
+        """Edit an episode's originals; rename the episode if all move to one session and source, same times."""
         edits = list(targets.values())
         renamed = (
             len({(edit.after.session, edit.after.source) for edit in edits}) == 1
@@ -225,7 +225,7 @@ class ChangeStore(StorePart):
     def groups(
         self, session: CommonSession, ids: Sequence[str], *, size: int
     ) -> list[list[str]]:
-        """Return the known ids in groups of up to `size`; originals of an episode are never parted."""
+        """Return the known ids in groups of up to `size`, or more to keep originals of an episode together."""
         positions = session.positions_of(ids)
         members: dict[int, list[str]] = defaultdict(list)
         for id in ids:
@@ -290,7 +290,7 @@ class ChangeStore(StorePart):
         pinned: bool,
         action: Action | None = None,
     ) -> int:
-        """Pin or unpin working memories; return how many of `ids` exist. Unpinned ones are due at once."""
+        """Pin or unpin working memories by id; return how many exist. A cycle may take them once unpinned."""
         table = session.memory_tables[0]
         # Rows beside those of an id are looked up by their key: `OFFSET 0` is not taken apart by
         # a planner that believes an owner to be small.

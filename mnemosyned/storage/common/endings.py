@@ -53,7 +53,7 @@ def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
 def read_ended(
     session: CommonSession, ids: Sequence[str]
 ) -> dict[str, tuple[EndedStatement, ...]]:
-    """Return {memory id: ended statements}: per statement its earliest ending, without undone endings."""
+    """Return {memory id: statements ended by newer memories, with their first ending}; undone do not count."""
     endings = ENDINGS.find(
         session,
         "AND older_id = ANY(%(ids)s::text[]) AND NOT undone LIMIT %(most)s",
@@ -70,7 +70,7 @@ def read_ended(
 def _quote_endings(
     session: CommonSession, endings: Sequence[EndingRecord]
 ) -> dict[EndingRecord, EndedStatement]:
-    """Return {ending: both sentences}; pruned sentences are empty, endings of missing memories left out."""
+    """Return {ending: ended statement with both sentences}; endings with a missing memory are left out."""
     involved = {id for each in endings for id in (each.older, each.newer)}
     memories = session.memories(list(involved)) if involved else {}
     return {
@@ -89,7 +89,7 @@ def _quote_endings(
 def read_memories_after(
     session: CommonSession, position: int, *, limit: int, condition: str = ""
 ) -> dict[int, MemoryRecord]:
-    """Return {row number: memory} of the first `limit` above `position` that meet an SQL clause on `m`."""
+    """Return {row number: memory} of the first `limit` above row `position`; `condition` is SQL on `m`."""
     memories = session.memories_at(
         session.column(
             # Each part by its index, and no further than the limit.
@@ -219,7 +219,7 @@ class EndingStore(StorePart):
 
     @writes
     def undo(self, session: CommonSession, id: str, *, undone: bool = True) -> int:
-        """Mark the endings of statements of a memory as undone (or not); return how many changed.
+        """Mark all endings of a memory's statements as undone, or not undone; return how many changed.
 
         The memory's episode is emptied, to be rewritten, unless it has pruned originals.
         """

@@ -498,7 +498,7 @@ class ExportSnapshot(ABC):
         return {"memory": memories, "episode": episodes}
 
     def _episodes(self, chosen: str) -> Iterator[Record]:
-        """Yield the episodes that meet a condition on alias `e`, each followed by its originals."""
+        """Yield episodes that meet a condition on alias `e`, and after every episode its originals."""
         whole = f"e.level = 0 AND {chosen}"
         # Two streams in the same order, so that an episode costs no round trip.
         originals = self._memories(self._archived.format(episodes=whole, where="1 = 1"))

@@ -217,7 +217,7 @@ class DeletionStore(StorePart):
 
     @abstractmethod
     def _find(self, session: EngineSession, ids: Sequence[str]) -> list[FoundMemory]:
-        """Return the memories that have one of these ids, in the order of row numbers."""
+        """Return the stored memories with these ids, in the order of row numbers."""
 
     @abstractmethod
     def _delete(self, session: EngineSession, found: Sequence[FoundMemory]) -> None:

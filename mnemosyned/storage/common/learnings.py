@@ -73,9 +73,9 @@ class LearningRows(comparison.LearningKeeper):
     def put_back(self, id: str, copy: ForgottenCopy, restored: Collection[int]) -> None:
         """Store the learnings, briefing edits and endings of the copy of memory or learning `id`.
 
-        An ending with a memory edited since is left out; if its other memory is forgotten, that memory's
-        copy gets it. Memories stored or edited since, except at row numbers `restored`, are to be read for
-        endings again.
+        An ending is left out if its other memory was edited after the copy; if that is forgotten, its own
+        copy gets the ending. Memories stored or edited after the copy, except at row numbers `restored`, are
+        to be read for endings again.
         """
         session = self._session
         for learning in copy.learnings:
@@ -159,7 +159,7 @@ class LearningStore(StorePart):
     def add(
         self, session: CommonSession, learning: Learning
     ) -> tuple[Learning, list[str]]:
-        """Store a learning, unless a repeat or a correction of nothing; return it and the superseded ids."""
+        """Store a learning unless it repeats another or corrects nothing; return it and superseded ids."""
         return LearningRows(session).keep(learning)
 
     @reads

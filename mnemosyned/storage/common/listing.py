@@ -94,7 +94,7 @@ def one_of_condition(column: str, name: str, values: Sequence[object]) -> Condit
 def column_conditions(
     wanted: Mapping[str, Sequence[str]], column: str = "m.{}"
 ) -> list[Condition]:
-    """Return one condition per column of `wanted`: it has a listed value. `column` formats names as SQL."""
+    """Return a condition per column of `wanted`, true for the listed values; `column` formats names as SQL."""
     return [
         one_of_condition(column.format(name), name, values)
         for name, values in wanted.items()
@@ -466,7 +466,7 @@ class ListStore(StorePart):
     def _memory_keys(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[ListKey]:
-        """Return the sort keys of one page of matching memories, with at least one more if there is one."""
+        """Return the sort keys of a page of matching memories, and of at least one memory beyond, if any."""
         conditions = self._memory_conditions(wanted, prefixes)
         rows = self._rows_if_few(session, wanted, prefixes)
         keys: list[ListKey] = []
@@ -605,7 +605,7 @@ class ListStore(StorePart):
     def _summary_keys(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[ListKey]:
-        """Return the sort keys of one page of matching summaries, with one more if there is one."""
+        """Return the sort keys of a page of matching summaries, and of one summary beyond, if any."""
         direction, _ = ORDERS[wanted.order]
         searched = self._searched
         moment = "e.period_from" if wanted.level else "e.covers_from"
@@ -662,8 +662,8 @@ def _count_originals(
 ) -> tuple[Counter[int], list[int]]:
     """Return {period number: number of originals}, and the row numbers of episodes not counted.
 
-    Period 1 begins with the first bound. Counted are episodes within one period; the others span several.
-    An up-to-date roll-up within one period saves reading the summaries below.
+    Period 1 begins with the first bound. Episodes within one period are counted; the others span several.
+    An up-to-date roll-up within one period counts for everything below.
     """
     outdated = set(
         session.column(

@@ -147,7 +147,7 @@ class IntakeTransaction(ABC):
     def _answer_known(
         self, draft: ports.Draft, known: forgetting.Known | None, field: str
     ) -> Acknowledged | None:
-        """Return the answer for a draft that is stored already, by its id or its text; None if it is new.
+        """Return the answer for a draft stored already, by id or text; None for a new draft.
 
         `known` is the record with its id. Raises `IdTaken` about `field` if that has another text.
         """
@@ -251,7 +251,7 @@ class RecordStore(StorePart):
 
     @reads
     def working(self, session: CommonSession, ids: Sequence[str]) -> list[MemoryRecord]:
-        """Return the memories in working memory that have one of these ids, oldest first."""
+        """Return the memories in working memory with these ids, oldest first; leave out others."""
         memories = session.memories(ids).values()
         return [memory for memory in memories if memory.tier is Tier.WORKING]
 
@@ -259,7 +259,7 @@ class RecordStore(StorePart):
     def existing(
         self, session: CommonSession, ids: Sequence[str]
     ) -> list[MemoryRecord]:
-        """Return the memories of both tiers that have one of these ids, in any order."""
+        """Return the memories of both tiers with these ids, in any order; leave out unknown ids."""
         return list(session.memories(ids).values())
 
     @reads

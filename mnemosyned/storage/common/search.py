@@ -176,7 +176,7 @@ class VectorStore(StorePart):
     def without_vector(
         self, session: CommonSession, model: int, *, after: int, before: int, limit: int
     ) -> list[EmbeddingInput]:
-        """Return up to `limit` unpruned memories between row numbers without a model's vector, newest first."""
+        """Return up to `limit` memories with text but no vector of a model, from below `before` to `after`."""
         rows = [
             EmbeddingInput._make(row)
             for table in session.memory_tables

@@ -265,7 +265,7 @@ def _check_originals_unchanged(
     def find_any(
         ids: Collection[str], table: str, condition: str, **values: object
     ) -> Result:
-        """Query for one row of `table`, of a working memory with one of the ids, that meets `condition`."""
+        """Select one row of `table` under a `condition`, for any working memory with one of the ids."""
         return session.execute(
             "SELECT 1 FROM fresh AS f "
             "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "

@@ -159,7 +159,7 @@ def invalidate(
 
 
 def delete_episode(session: CommonSession, seq: int, id: str) -> None:
-    """Delete an episode that has no originals or children, with its mark and its texts in the log."""
+    """Delete an episode without originals and children, and its mark and texts in the log."""
     _remove_from_log(session, id)
     session.delete("emptied_episode", episode_seq=seq)
     session.delete_episode(seq)

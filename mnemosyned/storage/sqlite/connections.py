@@ -96,7 +96,7 @@ def _open_connection(
 
 
 def checkpoint_log(connection: SqliteSession) -> int:
-    """Checkpoint the log as far as others allow; return the number of its frames."""
+    """Checkpoint the log as far as others allow; return how many frames the log has."""
     pages: int = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
     return pages
 
@@ -180,7 +180,7 @@ def translate_error(error: BaseException, consequence: str = NOTHING_KEPT) -> Ex
 
 @contextmanager
 def explain_failures() -> Iterator[None]:
-    """Turn errors of SQLite and the disk in the block into a `StorageFailed`: no memory was lost."""
+    """Turn errors of SQLite and the disk in the block into `StorageFailed` with the text `NOT_CLEANED`."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:
@@ -658,7 +658,7 @@ class Writer:
 
     @contextmanager
     def _explaining_failures(self) -> Iterator[None]:
-        """Do as `explain_failures`; raise `StorageFailed` if the writer is closed."""
+        """Turn errors in the block into `StorageFailed`, and raise one at once if the writer is closed."""
         if self._closed:
             raise StorageFailed(CLOSED)
         with explain_failures():

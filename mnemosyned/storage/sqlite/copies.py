@@ -66,7 +66,7 @@ def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
 
 
 def _purge_copy(copy: Path) -> None:
-    """Purge a copy of deleted memories if its source waited for a purge and no index is damaged.
+    """Purge deleted text from a copy if the source waited for a purge and no index is damaged.
 
     `VACUUM INTO` copies the segments of full-text indexes with deleted terms in them.
     """
@@ -189,7 +189,7 @@ log = logger()
 
 
 def check_backup(file: Path, migrations: Path) -> None:
-    """Raise `InvalidRequest` if a file is no memory database or beyond repair; `SchemaTooNew` if too new."""
+    """Raise `InvalidRequest` if a file is no database of this program or beyond repair, or `SchemaTooNew`."""
     try:
         _check_header(file)
         with closing(open_to_read(file, foreign=True)) as connection:

@@ -119,7 +119,7 @@ def _migration_files(folder: Path) -> list[Path]:
 
 
 def _apply_migrations(connection: sqlite3.Connection, files: list[Path]) -> None:
-    """Apply the migrations in `files` that are not recorded yet, each in one transaction.
+    """Apply migrations not recorded yet, in a transaction per file, and record them.
 
     The records are in the format of sqlite-utils, so that it can list them. sqlite-utils itself is not
     loaded: it loads numpy, which would delay a new database by a third of a second.
