@@ -216,12 +216,12 @@ def test_a_changed_record_is_an_edit(start: Start, tmp_path: Path) -> None:
     edited = importing(daemon, path)
     last = importing(daemon, path, "--json")
 
-    assert b"5 remembered, 1 already known" in first.stdout, "a double is stored once"
+    assert b"8 remembered, 1 already known" in first.stdout, "a double is stored once"
     assert b"observations 7: content has 2,000,000 bytes" in first.stderr
-    assert b"0 remembered, 6 already known" in again.stdout
+    assert b"0 remembered, 9 already known" in again.stdout
     assert b"1 memory edited" in edited.stdout
     report = json.loads(last.stdout)
-    assert (report["stored"], report["edited"], report["known"]) == (0, 0, 6)
+    assert (report["stored"], report["edited"], report["known"]) == (0, 0, 9)
     hits = daemon.post("recall", query="when do we deploy?", limit=1).body["hits"]
     assert hits[0]["content"] == "Deploy daily"
     got = daemon.post("get", id=hits[0]["id"], history=True).body
