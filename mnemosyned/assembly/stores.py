@@ -39,7 +39,7 @@ log = logger()
 
 @contextmanager
 def _require_driver() -> Iterator[None]:
-    """Return a context manager, or decorator, that raises `ConfigInvalid` without the driver."""
+    """Return a context manager or decorator that raises `ConfigInvalid` without PostgreSQL's driver."""
     try:
         yield
     except ModuleNotFoundError as error:

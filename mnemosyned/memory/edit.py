@@ -33,7 +33,7 @@ class MemoryEdit:
     """The time of the edit that it undoes."""
 
     def drops_learning(self, text: str) -> bool:
-        """Return True if the former text states the learning `text`, and the new text does not, for a user.
+        """Return True if the memory stated the learning `text` before the edit, but no user states it after.
 
         Return False if somebody changed the text of the learning later.
         """
@@ -92,8 +92,8 @@ def values_before(
 ) -> dict[str, Any] | None:
     """Return {field: value} with the values that an edit of a memory replaced, to undo it.
 
-    `revisions` are those of the memory, the latest first, and `moment` is the time of the edit. Return None
-    if the values are not known, or if a later edit changed one of the fields again.
+    `revisions` has all revisions of the memory, the latest first; `moment` is the time of the edit. Return
+    None if the values are not known, or if a later edit changed one of the fields again.
     """
     left: dict[str, Any] = {}
     """What the edit left in a field, where a later one replaced it."""
@@ -140,7 +140,7 @@ def in_force_again(
     """Return the superseded memories that are in force again once the `gone` ones are deleted.
 
     All are row numbers. `successors` maps a superseded memory to its successor, None if unknown. It must
-    contain each memory that is in `gone` or has its successor there.
+    contain every superseded memory that is in `gone` or whose successor is in `gone`.
     """
     again = set()
     for older, successor in successors.items():

@@ -32,7 +32,7 @@ class EndingRecord:
 def remove_ended_sentences(
     memories: Sequence[MemoryRecord], ended: Mapping[str, Sequence[EndedStatement]]
 ) -> list[MemoryRecord]:
-    """Return the memories without their `ended` sentences; leave out memories that have no others."""
+    """Return the memories without their `ended` sentences; leave out memories without other sentences."""
     current: list[MemoryRecord] = []
     for memory in memories:
         gone = {statement.sentence for statement in ended.get(memory.id, ())}

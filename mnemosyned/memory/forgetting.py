@@ -210,7 +210,7 @@ def is_made_of_source(id: str) -> bool:
 def keys_of_forgotten(
     id: str, session: str, source: str | None, hashes: Iterable[int]
 ) -> set[str]:
-    """Return the keys by which a forgotten memory is recognized when its source is read again.
+    """Return the keys that identify a forgotten memory when its source is read again.
 
     The keys are its id and, if it was captured, a hash of session, source and text for each text it
     ever had: a tool may give messages other ids in a resumed conversation. `hashes` are the content

@@ -70,7 +70,7 @@ class Place:
     seq: int
 
     def encode(self) -> str:
-        """Return the place as a cursor: the text with which a client asks for the next page."""
+        """Return the place as a cursor: the text that a client sends to get the next page."""
         micros = (in_zone(self.moment, UTC) - _EPOCH) // _MICROSECOND
         return f"{micros}~{self.kind.value}{self.seq}"
 
@@ -250,9 +250,9 @@ def source_totals(groups: Iterable[MemoryGroup]) -> list[SourceTotals]:
 def stored_spellings(
     prefix: str, beginning: Callable[[Sequence[str]], list[str]]
 ) -> list[str]:
-    """Return the upper- and lower-case spellings of an id prefix with which stored ids begin.
+    """Return the upper- and lower-case spellings of an id prefix that begin a stored id.
 
-    `beginning` returns the given texts with which a stored id begins. The prefix is extended one letter at
+    `beginning` returns the given texts that begin a stored id. The prefix is extended one letter at
     a time, so that few spellings are looked up at once; at most `SPELLINGS_MAX` are followed.
     """
     known = [""]

@@ -425,7 +425,7 @@ class _EndpointCall:
 
 
 def read_api_key(file: str | None, *, variable: str | None) -> str | None:
-    """Return the API key in `file`, else `variable`, the environment's value. Raises `ConfigInvalid`."""
+    """Return the API key in `file`, else `variable` (a value from the environment). Raises `ConfigInvalid`."""
     if file is None:
         return _check_key(variable, "MNEMOSYNE_LLM_API_KEY") if variable else None
     path = Path(file).expanduser()

@@ -216,7 +216,7 @@ class _LoadedEncoder:
         return made
 
     def _normalize(self, rows: Any, gain: Any, bias: Any) -> None:  # noqa: ANN401 numpy is loaded late
-        """Bring each row to the mean 0 and the variance 1, in place, then scale and shift it."""
+        """Bring rows to mean 0 and variance 1, in place, then scale them by `gain` and shift them by `bias`."""
         np = self._np
         rows -= rows.mean(axis=1, keepdims=True)
         variance = np.einsum("ij,ij->i", rows, rows) / rows.shape[1]

@@ -182,7 +182,7 @@ class SharedEmbedder(Embedder):
 
     @contextmanager
     def _wait_for_turn(self, queue: deque[object]) -> Iterator[None]:
-        """Wait for a turn in the queue, and hold the embedder for a block. Raises `EmbedderFailed`."""
+        """Wait for a turn in `queue`; keep the embedder while the block runs. Raises `EmbedderFailed`."""
         ticket = object()
         with self._changed:
             queue.append(ticket)

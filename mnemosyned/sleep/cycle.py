@@ -111,7 +111,7 @@ def _estimate_episode(members: Sequence[consolidation.Pending], chars: int) -> C
 def _plan_rollups(
     batches: Sequence[consolidation.Batch], context: CycleContext, *, cutoff: datetime
 ) -> Iterator[consolidation.GroupReport]:
-    """Yield a report of each period, over by `cutoff`, for a cycle with these batches to roll up."""
+    """Yield reports of the periods, over by `cutoff`, that a cycle with these batches would roll up."""
     excluded = context.store.sleep.ids_excluded_from_summaries()
     limits, minimum = context.limits, context.sleep.rollup_min_items
     coming = [

@@ -84,7 +84,7 @@ class EditTransaction:
         )
 
     def _edit_originals(self, episode: int, targets: Mapping[int, MemoryEdit]) -> None:
-        """Edit an episode's originals; rename the episode if all move to one session and source, same times."""
+        """Edit originals of an episode; rename it if all get an equal session and source, with times kept."""
         edits = list(targets.values())
         renamed = (
             len({(edit.after.session, edit.after.source) for edit in edits}) == 1

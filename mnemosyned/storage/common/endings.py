@@ -53,7 +53,7 @@ def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
 def read_ended(
     session: CommonSession, ids: Sequence[str]
 ) -> dict[str, tuple[EndedStatement, ...]]:
-    """Return {memory id: statements ended by newer memories, with their first ending}; undone do not count."""
+    """Return {memory id: ended statements}, with the earliest ending of each; undone endings do not count."""
     endings = ENDINGS.find(
         session,
         "AND older_id = ANY(%(ids)s::text[]) AND NOT undone LIMIT %(most)s",

@@ -539,7 +539,7 @@ class ExportSnapshot(ABC):
     def _read_details(
         self, plain: str | None, secret: str | None
     ) -> Iterable[tuple[str, str, bool]]:
-        """Return (kind, value, is secret) of the exact values in two columns, of which one has the secrets."""
+        """Return (kind, value, is secret) of the exact values in two columns, for plain values and secrets."""
 
     def _rollups(self) -> Iterator[Record]:
         """Yield the exported summaries of days, weeks and months, each after its members."""

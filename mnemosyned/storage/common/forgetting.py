@@ -364,7 +364,7 @@ class DeletionStore(StorePart):
     def _save_source_keys(
         self, session: CommonSession, found: Sequence[FoundMemory]
     ) -> None:
-        """Save the keys, if any, by which forgotten memories are known when their source is read again."""
+        """Save keys that prevent the storing of forgotten memories when their source is read again."""
         seqs = [memory.seq for memory in found if is_made_of_source(memory.id)]
         if not seqs:
             return

@@ -230,7 +230,7 @@ _LAST = "\U0010ffff"
 
 
 def id_range(prefix: str) -> tuple[str, str]:
-    """Return the bounds between which ids begin with a prefix: the first included, the last not."""
+    """Return the bounds of all ids with a prefix: the first is included, the last is not."""
     return prefix, prefix + _LAST
 
 
@@ -296,7 +296,7 @@ class ListStore(StorePart):
     def _prefixes_of_ids(
         self, session: EngineSession, prefixes: Sequence[str]
     ) -> list[str]:
-        """Return the `prefixes` with which the id of at least one memory or summary begins."""
+        """Return the `prefixes` that begin the id of at least one memory or summary."""
 
     @abstractmethod
     def _tier_tables(

@@ -194,7 +194,7 @@ class IntakeTransaction(ABC):
 
     @abstractmethod
     def _finish_intake(self) -> int:
-        """Write the index entries of the inserted memories; return the count of working memory."""
+        """Write index entries of the inserted memories; return how many memories the working tier has."""
 
 
 # CROSS JOIN: SQLite takes the compactions of a recursion to be many.
@@ -270,7 +270,7 @@ class RecordStore(StorePart):
 
     @reads
     def history(self, session: CommonSession, id: str) -> list[MemoryRecord]:
-        """Return up to `HISTORY_MAX` memories that a memory superseded, directly or in turn, newest first."""
+        """Return up to `HISTORY_MAX` memories that a memory superseded, also through others, newest first."""
         position = session.position_of(id)
         older: list[MemoryRecord] = []
         newer: list[int] = [position[0]] if position else []

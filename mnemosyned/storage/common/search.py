@@ -159,7 +159,7 @@ class VectorStore(StorePart):
 
     @abstractmethod
     def use_model(self, name: str, identity: str) -> int:
-        """Return the number of the model with the fingerprint `identity`; its first use assigns one."""
+        """Return the number of the model with the fingerprint `identity`; assign one at the first use."""
 
     @reads
     def other_model(self, session: CommonSession, model: int) -> str:

@@ -336,8 +336,8 @@ class CommonSession(Protocol):
     def details_under(self, summary: str, *, secrets: bool = False) -> Iterator[Detail]:
         """Yield the exact values of the originals below a summary, by its id, the oldest first.
 
-        For a roll-up, those of its first `DETAILED_MAX` episodes. With `secrets`, the sensitive
-        values of all its episodes.
+        For a roll-up, only its first `DETAILED_MAX` episodes are read. With `secrets`, yield only the
+        sensitive values, of all episodes.
         """
 
     def totals(self) -> dict[Tier, tuple[int, int]]:

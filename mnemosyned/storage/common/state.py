@@ -122,7 +122,7 @@ def unpruned_episodes(session: CommonSession, seqs: Iterable[int]) -> set[int]:
 def invalidate(
     session: CommonSession, episodes: Iterable[int]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Empty episodes and the roll-ups above them, or delete those without any source left.
+    """Empty episodes and the roll-ups above them, or delete them if they have no source left.
 
     `episodes` are row numbers. Return the row numbers of deleted and of emptied summaries.
     """

@@ -103,7 +103,7 @@ class AgentStore(StorePart):
 
     @writes_lazily
     def keep_session(self, session: CommonSession, agent: capture.AgentSession) -> None:
-        """Insert a session or update project, directory, transcript, time seen; drop the oldest sessions."""
+        """Insert a session, or update project, directory, transcript and time; drop the oldest sessions."""
         kept = replace(agent, shown=agent.shown[-capture.SHOWN_MAX :])
         SESSIONS.add(session, kept, _KEEP_SESSION)
         most = capture.SESSIONS_MAX
@@ -127,7 +127,7 @@ class AgentStore(StorePart):
         *,
         informed_at: datetime | None = None,
     ) -> None:
-        """Add memories to those injected into a known session, with the time of its briefing if given."""
+        """Record that memories were injected into a known session, and the time of a briefing if given."""
         before = session.select_value("agent_session", "shown", session_id=name)
         if before is None:
             return
@@ -178,7 +178,7 @@ class AgentStore(StorePart):
     def recent(
         self, session: CommonSession, limit: int, *, with_transcript: bool = False
     ) -> list[capture.AgentSession]:
-        """Return up to `limit` sessions, the last seen first, or only those with a transcript."""
+        """Return up to `limit` sessions, the last seen first; `with_transcript` leaves out others."""
         condition = "AND transcript != '' " if with_transcript else ""
         return SESSIONS.find(
             session,
@@ -198,7 +198,7 @@ class AgentStore(StorePart):
 
     @writes_lazily
     def count_call(self, session: CommonSession, call: capture.AgentCall) -> None:
-        """Add a hook call to the sums of its client and event, of which `CLIENTS_MAX` are kept."""
+        """Add a hook call to the sums of its client and event; keep the latest `CLIENTS_MAX` sums."""
         at = call.called_at
         activity = HookActivity(
             client=call.client,

@@ -177,8 +177,8 @@ class AdministeredOwners:
     def owners(self, *, measured: bool = False) -> Sequence[Owner]:
         """Return all owners, sorted by name, with counts and last use, without any text.
 
-        With `measured`, also count the bytes of each owner's rows, for which all rows are read,
-        and which needs the login that owns the tables; else the bytes are None.
+        With `measured`, also count the bytes of each owner's rows; this reads all rows, and needs the
+        login that owns the tables. Otherwise the bytes are None.
         """
         sizes: Counter[int] = Counter()
         with self._admin_transaction() as session:
@@ -413,7 +413,7 @@ class AdministeredOwners:
         self.on_change("group_leave", number, [str(own), member])
 
     def memberships(self, group: str | None = None) -> Sequence[Membership]:
-        """Return the members of a group, or of all, sorted by group and member. Raises `NotFound`."""
+        """Return the memberships of a group, or of all groups, in order of the names. Raises `NotFound`."""
         number = self.number(group, is_group=True) if group else None
         return [
             Membership(

@@ -71,7 +71,7 @@ class AuditTable:
         return int(self._ask(sql, **_columns(lines))[0][0]) if lines else 0
 
     def heads(self, limit: int) -> dict[str, tuple[int, str]]:
-        """Return {writer: (number, hash)} of the last line of each of the newest `limit` chains."""
+        """Return {writer: (number, hash)} of the last lines of up to `limit` writers, the newest."""
         rows = self._ask("SELECT * FROM audit_heads(%(limit)s::bigint)", limit=limit)
         return {writer: (seq, digest) for writer, seq, digest in rows}
 
@@ -93,7 +93,7 @@ class AuditTable:
         return [lines[place - 1] for (place,) in places]
 
     def read(self, *, since: datetime | None = None) -> Iterator[Row]:
-        """Yield (writer, number, time, line) by chain; with `since`, later lines alone, newest first."""
+        """Yield (writer, number, time, line) in this order; with `since`, later lines alone, newest first."""
         order = "at DESC, writer DESC, seq DESC" if since else "writer, seq"
         sql = _READ.format("at >= %(since)s" if since else "true", order)
         with (
@@ -117,7 +117,7 @@ class AuditTable:
         return [line for (line,) in self._ask(sql, end=end)]
 
     def last_before(self, end: datetime) -> dict[str, tuple[int, str]]:
-        """Return {writer: (number, hash)} of the last line of each chain before a time."""
+        """Return {writer: (number, hash)} of every writer's last line before a time."""
         rows = self._ask(_LAST, end=end)
         return {writer: (seq, digest) for writer, seq, digest in rows}
 

@@ -44,7 +44,7 @@ def gram_hashes(owner: int, text: str) -> list[int] | None:
 
 
 def gram_term_hashes(owner: int, parts: str) -> list[int]:
-    """Return the salted hashes of the folded terms in `parts`, a text of terms between spaces."""
+    """Return the salted hashes of the folded terms in `parts`, a text with spaces between terms."""
     return [_HASHES[f"{owner}:{word}"] for word in gram_words(parts)]
 
 

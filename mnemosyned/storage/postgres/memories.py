@@ -270,7 +270,7 @@ class PostgresSleep(SleepStore):
     def _promote_batch(
         self, promotions: Sequence[Promotion], *, durable: bool
     ) -> Exception | None:
-        """Promote groups in one transaction, tried `PROMOTION_TRIES` times if busy; return an error or None."""
+        """Store groups in one transaction, tried `PROMOTION_TRIES` times if busy; return an error or None."""
         for tries_left in reversed(range(PROMOTION_TRIES)):
             try:
                 with (

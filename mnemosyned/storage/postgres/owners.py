@@ -152,7 +152,7 @@ class PostgresOwners(administration.AdministeredOwners):
         return [number for (number,) in rows]
 
     def keep_claims_open(self) -> AbstractContextManager[None]:
-        """Keep the connection with which this process claims owners open while the block runs."""
+        """Keep the connection for this process's claims on owners open while the block runs."""
         return self._pool.claims.keep_open()
 
     def lacking_vectors(

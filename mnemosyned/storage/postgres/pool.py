@@ -314,8 +314,8 @@ class Pool:
         """Lend a session that sees one state of the database while the block runs.
 
         `first` is a statement sent along with the beginning; the session's `first` has its result.
-        `use` tells for which limit the connection counts. Within `sharing`, all blocks of a thread
-        that read have one session.
+        `use` chooses the limit that applies to the connection. Within `sharing`, all such blocks of a
+        thread have one session.
         """
         shared = self._shared.snapshot
         if shared is None or shared.owner != owner or use is not Use.READ:
@@ -444,7 +444,7 @@ class Pool:
     def _begin(
         self, connection: Connection, owner: int, first: Iterable[str]
     ) -> PostgresSession:
-        """Begin an owner's transaction by the statements `first`; set owner and role; return the session."""
+        """Begin a transaction with the statements `first`; set its role and owner; return the session."""
         session = PostgresSession(connection, owner, has_citus=self._has_citus)
         for statement in first:
             session.execute(statement)
@@ -473,7 +473,7 @@ class Pool:
 
 
 def _check_owner(session: PostgresSession) -> None:
-    """Raise `NotFound` if the owner whose row the session locked does not exist."""
+    """Raise `NotFound` if the session found no owner's row to lock."""
     if session.locked_row is None:
         raise NotFound("this owner was removed from the database")
 

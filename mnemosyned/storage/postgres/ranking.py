@@ -76,7 +76,7 @@ class PostgresWords(WordRows):
         narrow: Filter,
         everything: PostgresWords | None = None,
     ) -> None:
-        """Look up words within the filter `narrow`; `everything` has the rows in all memories."""
+        """Look up words within the filter `narrow`; `everything`, if given, knows rows in all memories."""
         self._session = session
         self._narrow = narrow
         if narrow.only is not None:

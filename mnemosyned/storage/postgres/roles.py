@@ -216,9 +216,9 @@ def _execute_all(session: PostgresSession, statements: Sequence[str]) -> None:
 def revoke_from_others(session: PostgresSession) -> list[str]:
     """Revoke rights in this schema from roles of other databases and from PUBLIC.
 
-    The roles are those for requests in databases of which this is a copy; they lose all rights.
-    PUBLIC may no longer call our functions. Return the statements that were executed, an empty list
-    if nobody had such rights.
+    If this database is a copy, the roles for requests of its original lose all rights. PUBLIC may
+    no longer call our functions. Return the executed statements; an empty list if nobody had such
+    rights.
     """
     statements = session.column(_FOREIGN, role=request_role(session))
     _execute_all(session, statements)

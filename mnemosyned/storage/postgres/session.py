@@ -251,7 +251,7 @@ class PostgresSession(CommonSession):
             self.lock_by(_LOCK)
 
     def lock_by(self, sql: str, /, **values: object) -> None:
-        """Run a statement that locks the owner's row; `locked_row` has the result of the first one."""
+        """Run a statement that locks the owner's row; `locked_row` then has the first result row."""
         result = self.execute(sql, **values)
         if not self._is_locked:
             self._lock, self._is_locked = result, True

@@ -153,7 +153,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         /,
         **values: object,
     ) -> sqlite3.Cursor:
-        """Run an SQL statement; translate it into SQLite's dialect if values are bound by name."""
+        """Run an SQL statement, translated into SQLite's dialect if values have names; return the cursor."""
         if values or "%(owner)s" in sql:
             parameters = {name: stored_form(value) for name, value in values.items()}
             sql = translate(sql)
