@@ -10,7 +10,11 @@ from functools import lru_cache
 from math import ceil
 
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.summary.statements import COURTESY_WORDS_MAX, is_courtesy
+from mnemosyned.summary.statements import (
+    COURTESY_WORDS_MAX,
+    is_courtesy,
+    remove_pasted_lines,
+)
 from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.secrets.masking import PLACEHOLDER, mask_secrets
@@ -171,10 +175,11 @@ def _find_telling_sentences(
     """Yield (sentence, tokens, makes sense alone) for sentences of a memory that may matter later.
 
     Left out are questions, greetings, requests for the work of the moment, feelings, hypotheses, results
-    of tests, long sentences, and those mainly about a secret. `is_agent` is True for an agent's memory.
+    of tests, pasted logs and code, long sentences, and those mainly about a secret. `is_agent` is True
+    for an agent's memory.
     """
     has_secret = mask_secrets(content) != content
-    for sentence, _ in split_sentences(content):
+    for sentence, _ in split_sentences(remove_pasted_lines(content)):
         text = sentence.strip()
         if is_question(text) or text.endswith(":") or len(text) > SENTENCE_CHARS_MAX:
             continue

@@ -266,6 +266,8 @@ CLOSING_SIGNS = "\"'”’)]»*_`」"
 SENTENCE_ENDINGS = (*SENTENCE_ENDS, *CLOSING_SIGNS)
 """Signs at the end of a sentence that was not cut for its length."""
 _LIST_COMMAS_MIN, _LIST_WORDS_MAX = 2, 3
+PROSE_LINES_MAX = 2
+"""Lines of a text up to which none of it is taken for pasted."""
 _FENCE = ("```", "~~~")
 
 
@@ -495,14 +497,39 @@ def _is_listing(sentence: str, kinds: Sequence[tokens.TokenKind]) -> bool:
     Such a sentence has few stop words, a share below `PROSE_STOP_SHARE`. It also has signs of code or a
     command, or mostly exact values, or neither a comma nor a final mark. `kinds` are its tokens' kinds.
     """
-    if kinds.count(_STOP) >= PROSE_STOP_SHARE * len(kinds):
-        return False
-    if _PATTERNS["signs"].search(sentence):
-        return True
-    exact = sum(kind in tokens.EXACT_KINDS for kind in kinds)
-    return exact > len(kinds) / 2 or not (
-        sentence.endswith(SENTENCE_ENDS) or "," in sentence
+    ends = sentence.endswith(SENTENCE_ENDS) or "," in sentence
+    return kinds.count(_STOP) < PROSE_STOP_SHARE * len(kinds) and (
+        not ends or _has_signs_or_values(sentence, kinds)
     )
+
+
+def _has_signs_or_values(sentence: str, kinds: Sequence[tokens.TokenKind]) -> bool:
+    exact = sum(kind in tokens.EXACT_KINDS for kind in kinds)
+    return exact > len(kinds) / 2 or bool(_PATTERNS["signs"].search(sentence))
+
+
+def remove_pasted_lines(text: str) -> str:
+    """Return a text without pasted logs, traces, tables and code: from such a line on, up to an empty line.
+
+    A text of one or two lines stays whole, and a line of a list does not begin pasted lines.
+    """
+    lines = text.splitlines()
+    kept: list[str] = []
+    is_pasted = False
+    for line in map(str.strip, lines if len(lines) > PROSE_LINES_MAX else ()):
+        if not line:
+            is_pasted = False
+        elif not _PATTERNS["bullet"].match(line):
+            kinds = [word.kind for word in tokens.tokenize(line)]
+            is_pasted |= bool(
+                _PATTERNS["stamp"].match(line)
+                or _PATTERNS["frame"].match(line)
+                or _PATTERNS["code"].search(line)
+                or (_is_listing(line, kinds) and _has_signs_or_values(line, kinds))
+            )
+        if not is_pasted:
+            kept.append(line)
+    return "\n".join(kept) if len(lines) > PROSE_LINES_MAX else text
 
 
 HEAD_CHARS_MIN = 25

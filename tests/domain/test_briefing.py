@@ -101,8 +101,9 @@ def test_of_agents_only_failures_and_open_tasks_are_told() -> None:
     open = "The migration of the orders table is still open."
     missing = "The import of the old orders is not written yet."
     noted = "I left a note about the discounts in `TODO.md` for you."
+    cafe = "The bakery in Main Street is open now, the others close at noon."
 
-    said = (rule, failed, open, missing, noted)
+    said = (rule, failed, open, missing, noted, cafe)
     assert statements(*said, role="assistant") == [missing, open, failed]
 
 
@@ -113,6 +114,12 @@ def test_of_agents_only_failures_and_open_tasks_are_told() -> None:
     ("the staging password is hunter2-Xy9 and lives in the vault of the infra team", None),
     ("thanks! We ship on Tuesdays only, never from the 20th on. can you note that?",
      "We ship on Tuesdays only, never from the 20th on."),
+    # Pasted lines go on up to an empty line, and a list is not pasted.
+    ("the crash of the swim app\n0  App  0x104a1c2f4 Lap.end(at:) + 3\nmain\n\nWe skip pools below 20 m.",
+     "the crash of the swim app We skip pools below 20 m."),
+    ("the diff of the sync engine looks fine\n--- a/Sync.swift\n+++ b/Sync.swift\n-  let laps = 4 of 9",
+     "the diff of the sync engine looks fine"),
+    ("our new ports are:\n- Redis on 6380\n- cart={API} on 8443", "- Redis on 6380 - cart={API} on 8443"),
 ])  # fmt: skip
 def test_only_telling_sentences_are_told(text: str, told: str | None) -> None:
     assert statements(text) == [told or text]
