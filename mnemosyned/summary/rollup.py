@@ -16,6 +16,7 @@ from mnemosyned.summary.extract import StatementSelection
 from mnemosyned.summary.keywords import SEPARATOR, join_terms, select_keywords
 from mnemosyned.summary.statements import (
     CLOSING_SIGNS,
+    QUESTION_MARKS,
     SENTENCE_ENDS,
     Statement,
     StatementReader,
@@ -24,15 +25,13 @@ from mnemosyned.summary.statements import (
 )
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.languages.tables import MONTH_NAMES, WEEKDAY_ABBREVIATIONS
-from mnemosyned.text.sentences import split_sentences
+from mnemosyned.text.sentences import SENTENCE_CHARS_MAX, split_sentences
 from mnemosyned.text.tokens import tokenize
 
 SPEAKERS = frozenset(
     "user assistant system tool agent human ai bot ci calendar notes note mail shell ops".split()
 )
 """Speakers that one line is enough to recognize; a name needs two."""
-FIRST_WORDS = 40
-"""Number of words after a name that are searched for the first person."""
 _SPEAKER = re.compile(r"(?:^|(?<=[.!?;…。！？\"”)] ))([^\s:][^:.!?;\n]{0,40}): (?=\S)")
 _WEEKDAYS = "|".join(WEEKDAY_ABBREVIATIONS)
 _MONTHS = "|".join(MONTH_NAMES)
@@ -103,7 +102,7 @@ def _read_first_lines(text: str, chars_max: int) -> list[str]:
 def _find_speakers(texts: Iterable[str]) -> dict[str, bool]:
     """Return {speaker: whether it is a person} for names before a colon in the texts.
 
-    A name must occur twice, unless it is a known role or precedes words in the first person, by which
+    A name must occur twice, unless it is a known role or precedes a sentence in the first person, by which
     a name other than a role is a person's.
     """
     begun: Counter[str] = Counter()
@@ -113,8 +112,8 @@ def _find_speakers(texts: Iterable[str]) -> dict[str, bool]:
             name = speaker[1]
             if ". " in split_sentences(text[: speaker.end()])[-1][0]:
                 continue  # behind "Dr."
-            words = text[speaker.end() :].split(maxsplit=FIRST_WORDS)[:FIRST_WORDS]
-            if is_first_person(tokenize(" ".join(words))):
+            said = text[speaker.end() : speaker.end() + SENTENCE_CHARS_MAX]
+            if is_first_person(tokenize(split_sentences(said)[0][0])):
                 persons.add(name)
             begun[name] += 2 if name in SPEAKERS or name in persons else 1
     return {
@@ -270,8 +269,9 @@ class _RollupComposer:
         selection = self._selection
         if self._says_all:
             for statement in chain.from_iterable(self._pools):
+                is_question = statement.text.endswith(tuple(QUESTION_MARKS))
                 if (
-                    statement.emphasis >= EMPHASIS_MIN
+                    not is_question
                     and selection.count_chars(statement) <= selection.room
                 ):
                     selection.select(statement)
@@ -343,6 +343,9 @@ class _RollupComposer:
                 speaker != ""
                 or statement.role not in SPEAKERS
                 or is_first_person(tokenize(statement.text))
+                or _SPEAKER.match(
+                    statement.text
+                )  # else "Noted: …" has a speaker "Noted"
             )
             if named and statement.role and statement.role != speaker:
                 text += f"{statement.role}: "

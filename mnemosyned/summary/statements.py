@@ -70,13 +70,18 @@ _WORD_MARKS = WordCache(_mark_word, entries_max=1 << 13)
 
 
 def rate_event(
-    sentence: str, *, is_ruling: bool = False, is_introduced: bool = False
+    sentence: str,
+    *,
+    is_ruling: bool = False,
+    is_introduced: bool = False,
+    is_message: bool = False,
 ) -> float:
     """Return a factor for a sentence's worth: above 1 for an event, below 1 for anything else.
 
     Feelings, advice, compliments, questions and a pronoun at the start lower it. A decision or rule
     (`is_ruling`) has at least 1, unless it encourages or praises; a text without words has 0. Pronouns
-    are ignored if the preceding sentence is shown too (`is_introduced`).
+    are ignored if the preceding sentence is shown too (`is_introduced`), and a first letter in lower case
+    at the start of what somebody typed (`is_message`).
     """
     sentence = sentence.replace("’", "'")
     marks = [_WORD_MARKS[word] for word in sentence.split()]
@@ -95,7 +100,7 @@ def rate_event(
         "reference": early & _MARKS["references"] and not is_introduced,
         "echo": is_echo,
         "gerund_first": first & _MARKS["gerund"] and not is_echo,
-        "fragment": sentence[0].islower(),
+        "fragment": sentence[0].islower() and not is_message,
         "short": len(marks) < SHORT_WORDS and sentence.isascii(),
         "question": sentence.endswith(("?", "？", "؟")),
         **_find_happening(sentence, marks, union),
@@ -362,7 +367,8 @@ class StatementReader:
         kinds = [word.kind for word in words]
         emphasis = tokens.emphasis_factor(words)
         form = emphasis
-        if _is_listing(text, kinds):
+        is_listing = _is_listing(text, kinds)
+        if is_listing:
             form *= EVENTFUL_LISTING_FACTOR if form > 1 else LISTING_FACTOR
         elif form == 1 and tokens.EXACT_KINDS.isdisjoint(kinds):
             is_named = True in [word.capital for word in words[1:]]
@@ -385,6 +391,9 @@ class StatementReader:
                 sentence.text,
                 is_ruling=emphasis >= tokens.RULING,
                 is_introduced=needs is not None,
+                is_message=sentence.starts_line
+                and not is_listing
+                and sentence.role != "",
             )
         named = self._names_all_speakers or is_first_person(words)
         self.statements.append(

@@ -60,6 +60,10 @@ _DATE = re.compile(
     r"\b(?:am|de[mnr]|vom|zum|bis|seit|ab) \d{1,2}\. ?\d{1,2}\Z", re.IGNORECASE
 )
 """A date in figures before its last full stop, as in "am 22.11."."""
+_DATES = re.compile(
+    r"(?:\.\d|\d\d)\. (?:bis|und|oder|a|e|ou|til|tot|[-–]) \d", re.IGNORECASE
+)
+"""The end of such a date before another, as in "21.12. bis 6.1."."""
 ABBREVIATION_CHARS_MAX = 12
 ABBREVIATION_LETTERS_MAX = 6
 """Letters of the longest abbreviation without a full stop inside."""
@@ -119,7 +123,7 @@ def _is_abbreviation(line: str, start: int, stop: int, end: int) -> bool:
         return line[end : end + 1].isdigit() or line[end : end + 1].islower()
     if len(word) > ABBREVIATION_LETTERS_MAX and word.isalpha():
         return False
-    if word[-1:].isdigit() and _DATE.search(before):
+    if word[-1:].isdigit() and (_DATE.search(before) or _DATES.match(line, stop - 2)):
         return True
     if word.isdigit() and line[end : end + 1].isdigit():  # "2026. 5. 4."
         return True

@@ -297,3 +297,9 @@ def test_a_rule_is_worth_as_much_as_a_plain_statement() -> None:
     assert rate_event(rule) < 1.0
     assert rate_event("Never give up on your dreams!", is_ruling=True) < 0.5
     assert rate_event("  ") == 0.0
+
+
+def test_a_first_letter_in_lower_case_takes_nothing_from_a_message() -> None:
+    typed = "the printer moved to room 12 yesterday"
+
+    assert rate_event(typed, is_message=True) > rate_event(typed)

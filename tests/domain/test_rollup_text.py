@@ -147,7 +147,7 @@ def test_corrections_replace_prompts_make_way_and_speakers_keep_their_words(
 
 
 def test_a_short_day_of_few_episodes_keeps_all_they_say() -> None:
-    said = "Jo: I moved to Linz on 3 March.", "The boiler was repaired in Graz."
+    said = "Jo: I moved to Linz on 3 March.", "Ersatz für die Platte kommt Donnerstag."
 
     assert rolled(*said).lines == said
 

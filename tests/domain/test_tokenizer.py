@@ -41,7 +41,9 @@ def test_a_text_splits_at_its_sentence_ends(text: str, sentences: list[str]) -> 
 
 @each_case("text", [
     "Er kommt am 22. November um neun.", "Er kommt am 22. Nov. um neun.", "Am 22.11. Kuchen gebacken.",
-    "Seit 22. 11. um neun.", "On Nov. 22 and Dec. 3 we met.", "Fue el 1.º de noviembre.",
+    "Seit 22. 11. um neun.",
+    "Betriebsferien 21.12. bis 6.1. im Büro.", "férias 21.12. a 6.1. em casa.",
+    "On Nov. 22 and Dec. 3 we met.", "Fue el 1.º de noviembre.",
     "Vous partez le 22 juil. à neuf heures.", "We met in Nov.", "It is version 2.11.",
 ])  # fmt: skip
 def test_the_full_stops_of_a_date_end_no_sentence_but_the_last_one(text: str) -> None:
