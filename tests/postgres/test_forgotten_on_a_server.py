@@ -97,6 +97,16 @@ def test_what_another_still_sees_is_purged_when_it_is_done(
     assert left_of(store, MARKER) == []
 
 
+def test_a_server_of_many_transactions_purges() -> None:
+    server = Server()
+    server.skip_transactions()
+    with server, open_store(server.new_database()) as store:
+        told(store, "one")
+        store.deletion.forget(["one"])
+
+        assert store.deletion.purge_deleted()
+
+
 def test_what_is_deleted_while_a_purge_runs_stays_due(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

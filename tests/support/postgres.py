@@ -125,6 +125,10 @@ class Server:
             else:
                 return
 
+    def skip_transactions(self) -> None:
+        """Have this server, which does not run, begin behind its first four billion transactions."""
+        _run(self._programs / "pg_resetwal", "-e", "1", str(self.data))
+
     def standby(self) -> Server:
         """A standby of this server, started: it follows, and takes no writes."""
         other = Server(**self._settings)

@@ -102,7 +102,10 @@ def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
 
 def wait_until_unseen(session: PostgresSession) -> bool:
     """Wait up to two seconds until no transaction can see deleted rows; return whether that is so."""
-    following = session.scalar("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
+    # Without its epoch, which a cast from text refuses.
+    following = session.scalar(
+        "SELECT pg_snapshot_xmax(pg_current_snapshot())::xid::text"
+    )
     for _ in range(SEEN_TRIES):
         if not session.scalar(_SEEING, next=following):
             return True
