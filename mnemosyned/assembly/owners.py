@@ -42,6 +42,8 @@ TURN_S = 20.0
 """Time of a background cycle after which the next owner has its turn, between two groups."""
 PASSES_MAX = 1_000
 """Turns of one owner in a round; what is left then waits for the next round."""
+REST_TIMES, REST_MAX_S = 4, 30.0
+"""Rest after purges, as many times as long as they took, but at most so many seconds."""
 ASKED_MAX = 100_000
 """Owners that may wait for the background; others are found by the next round."""
 
@@ -129,12 +131,18 @@ class OwnerRounds:
 
         def purge_and_enforce(memory: OwnerMemory) -> None:
             """Purge an owner's memory unless refused lately; consolidate memories over its capacity."""
-            is_time = time.monotonic() >= self._purge_not_before
-            if is_time and not memory.service.retention.purger.run_due():
-                self._purge_not_before = time.monotonic() + RETRY_S
+            began = time.monotonic()
+            if began >= self._purge_not_before:
+                if not memory.service.retention.purger.run_due():
+                    self._purge_not_before = time.monotonic() + RETRY_S
+                took.append(time.monotonic() - began)
             memory.service.sleeper.enforce_cap_now()
 
+        took: list[float] = []
         while self._requested and not self._stopped.is_set():
+            # A purge reads the tables of all owners, and is for all who forgot before it.
+            self._stopped.wait(min(REST_MAX_S, REST_TIMES * sum(took)))
+            took.clear()
             # In passes: an owner that is not done asks again, and comes after the others.
             for owner in [self._requested.pop() for _ in range(len(self._requested))]:
                 self._run_for_owner(owner, purge_and_enforce)

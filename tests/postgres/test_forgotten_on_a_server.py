@@ -15,7 +15,14 @@ from postgres.test_row_security import role_of
 from support.engines import postgres_store
 from support.fakes import NOON, memory, promotion, remember_batch, trio
 from support.leftovers import NOT_PURGED, left_of
-from support.postgres import Server, open_owners, open_store, rows, run
+from support.postgres import (
+    Server,
+    open_owned_stores,
+    open_owners,
+    open_store,
+    rows,
+    run,
+)
 from support.settings import config_by_words
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
@@ -126,6 +133,35 @@ def test_what_is_deleted_while_a_purge_runs_stays_due(
     monkeypatch.undo()
     assert store.deletion.purge_deleted()
     assert not store.deletion.purge_due()
+
+
+def test_one_purge_is_for_all_owners_who_forgot_before_it(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    purged: list[object] = []
+    vacuum = purge._vacuum_tables  # noqa: SLF001
+
+    def counting(session: PostgresSession, tables: Sequence[str]) -> bool:
+        purged.append(tables)
+        return vacuum(session, tables)
+
+    monkeypatch.setattr(purge, "_vacuum_tables", counting)
+    with open_owned_stores(dsn) as stores:
+        names = ("anna", "bert", "carl")
+        opened = [stores.store(stores.owners.add(name).number) for name in names]
+        for store in opened:
+            told(store, "one", "two")
+            store.deletion.forget(["one"])
+        opened[2].deletion.forget(["two"])
+
+        for store in opened:
+            assert store.deletion.purge_deleted()
+            assert not store.deletion.purge_due()
+        assert purged == [purge.TABLES]
+
+        opened[1].deletion.forget(["two"])
+        assert opened[1].deletion.purge_deleted()
+        assert purged == [purge.TABLES] * 2
 
 
 @pytest.fixture

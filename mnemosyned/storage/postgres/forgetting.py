@@ -70,6 +70,12 @@ _SEEING = (
     f"AND {_OLDER.format('transaction')})"
 )
 """Whether anybody may still see what was deleted before a transaction."""
+_SERVER = "SELECT pg_postmaster_start_time()::text"
+_UNPURGED = (
+    f"SELECT ({_SERVER}) != %(server)s OR EXISTS "
+    f"(SELECT 1 FROM scrub_due WHERE owner = %(owner)s AND NOT {_OLDER.format('xmin')})"
+)
+"""Whether an owner's deletions are newer than a purge, or its server is another one."""
 _NOT_OURS = (
     "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
     "AND relname = ANY(%(tables)s::text[]) AND NOT pg_has_role(relowner, 'USAGE') "
@@ -81,12 +87,19 @@ _NOT_OURS = (
 def purge_tables(pool: Pool, tables: Sequence[str]) -> bool:
     """VACUUM tables, so that deleted words leave their pages and index entries.
 
-    Return False if another program's transaction still sees deleted rows, or keeps a table locked.
-    Raises `StorageFailed` if the user may not VACUUM a table.
+    Return False if another program's transaction still sees deleted rows, or keeps a table locked. Note in
+    `pool.purged` what all owners deleted before. Raises `StorageFailed` if the user may not VACUUM a table.
     """
     with pool.outside_transactions(0) as session:
         require_ownership(session, tables)
-        return wait_until_unseen(session) and _vacuum_tables(session, tables)
+        following = wait_until_unseen(session)
+        if following is None or not _vacuum_tables(session, tables):
+            return False
+        if not session.scalar(
+            schema.HAS_CITUS
+        ):  # its nodes number their own transactions
+            pool.purged = {"next": following, "server": session.scalar(_SERVER)}
+        return True
 
 
 def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
@@ -100,17 +113,20 @@ def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
         raise StorageFailed(f"nothing was purged: {advice}", reason=advice)
 
 
-def wait_until_unseen(session: PostgresSession) -> bool:
-    """Wait up to two seconds until no transaction can see deleted rows; return whether that is so."""
+def wait_until_unseen(session: PostgresSession) -> str | None:
+    """Wait up to two seconds until no transaction can see rows deleted before this call.
+
+    Return the id of the first transaction that came later; None if a transaction still sees such rows.
+    """
     # Without its epoch, which a cast from text refuses.
-    following = session.scalar(
+    following: str = session.scalar(
         "SELECT pg_snapshot_xmax(pg_current_snapshot())::xid::text"
     )
     for _ in range(SEEN_TRIES):
         if not session.scalar(_SEEING, next=following):
-            return True
+            return following
         time.sleep(SEEN_PAUSE_S)
-    return False
+    return None
 
 
 def _vacuum_tables(session: PostgresSession, tables: Sequence[str]) -> bool:
@@ -388,9 +404,10 @@ class PostgresDeletion(DeletionStore):
         pool, owner = self._engine.pool, self._engine.owner
         with self._engine.reading() as session:
             newest = session.scalar(DUE)
-        if newest is None:
-            return True
-        if not purge_tables(pool, TABLES):
+            if newest is None:
+                return True
+            is_purged = pool.purged and not session.scalar(_UNPURGED, **pool.purged)
+        if not is_purged and not purge_tables(pool, TABLES):
             return False
         with pool.writing(owner, durable=False) as session:
             session.execute(PURGED, newest=newest)

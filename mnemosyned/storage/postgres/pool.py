@@ -265,6 +265,8 @@ class Pool:
         self.claims: SessionClaims = beside.claims if beside else SessionClaims(dsn)
         self.held_max_s = 0.0
         """The longest that a transaction has kept an owner's others from writing."""
+        self.purged: dict[str, str] = {}
+        """The first transaction, `next`, that the last purge did not cover, and the start of its server."""
         self._measuring = threading.Lock()
         self._growth = OwnerGrowth()
         self._shared = _ThreadSnapshot()
