@@ -237,6 +237,14 @@ def test_instructions_and_preferences_are_learned_with_all_their_clauses() -> No
     ("Two spaces in Go files. That's how we do it everywhere.", None),
     ("Never force push. If the history is a mess, leave it and tell me.", None),
     ("I feel uneasy on boats.", None),
+    ("El servidor lo comparte QA. No lo reinicies nunca de día.", None),
+    ("Tu pourrais à l'avenir mettre les montants hors taxes ?", None),
+    ("Podias, no futuro, escrever as datas em formato ISO?", None),
+    ("Zou je datums voortaan in ISO-formaat willen schrijven?", None),
+    ("Мог бы ты впредь писать даты в формате ISO?", None),
+    ("it drives me mad when you reformat files", None),
+    ("Меня бесит, когда ты меняешь чужие файлы.", None),
+    ("Customer names must never leave this machine.", None),
     ("Keep it short, no emoji, and never mention my name.", None),
     ("I saw Ann. Always use tabs.", "Always use tabs."),
     ("Always use tabs. Can you fix the parser?", "Always use tabs."),
@@ -294,6 +302,11 @@ Friends are always there for me.
 It's a habit of his to be late.
 No errors in the log.
 tests: 3 failed, 120 passed
+For now, never push to main.
+Fry the onions, never let them brown, add the rice and stir.
+Sie will immer als Erste reden, das nervt alle.
+it drives me mad when the build fails
+The button should always be visible, but it is not.
 In diesem Projekt gab es gestern viele Fehler.
 Wir haben im Projekt gerade keine Zeit.
 Wenn du Zeit hast, schau bitte rein.
@@ -324,6 +337,12 @@ COMMENTS = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im H
     ("i log in inglese, mai il contrario\nsi va al mare", [0.7, 0.1], "i log in inglese, mai il contrario"),
     ("No borres nada. Si ocupa mucho, muévelo", [0.9, 0.1], "No borres nada. Si ocupa mucho, muévelo"),
     ("Das Geld in Cent. Wenn du Zeit hast, schau rein", [0.9, 0.1], "Das Geld in Cent."),
+    ("We delen de server. Herstart hem nooit", [0.9, 0.1], "We delen de server. Herstart hem nooit"),
+    # Whatever its rating, an order for one occasion, a step of a recipe or a quotation is no rule.
+    (f"{CARDS}\nno subas nada todavía, lo miro antes", [0.9, 0.9], CARDS),
+    (f"{CARDS}\nFais-moi une liste de courses, sans gluten", [0.9, 0.9], CARDS),
+    (f"{CARDS}\nMescolate sempre il risotto nello stesso verso", [0.9, 0.9], CARDS),
+    (f"{CARDS}\nIn der Doku steht, man solle nie latest nehmen", [0.9, 0.9], CARDS),
 ])  # fmt: skip
 def test_a_sentence_is_a_rule_by_its_rating_unless_it_is_a_question(
     text: str, ratings: list[float] | None, expected: str

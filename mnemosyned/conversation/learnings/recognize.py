@@ -200,7 +200,13 @@ def find_statements(
     """
     asked = split_text(text) if rate else []
     is_document = len(asked) > RATED_MAX
-    asked = [each for each in asked if not each.endswith(_QUESTION_ENDS)]
+    no_rules = load_shared_pattern("once"), load_shared_pattern("cited")
+    asked = [
+        each
+        for each in asked
+        if not each.endswith(_QUESTION_ENDS)
+        and not any(pattern.search(each) for pattern in no_rules)
+    ]
     rated: dict[str, float] = {}
     if rate and asked and not is_document:
         rated = dict(zip(asked, rate(asked), strict=False))  # no ratings on errors
@@ -270,6 +276,8 @@ def _read_statements(
             least = LASTING_PROBABILITY_MIN
         said = sum(len(each.text) for each in found)
         is_rule = rated.get(sentence, 0.0) >= least
+        if found and load_shared_pattern("once").search(blanked):
+            found = [each for each in found if each.end]  # said in passing
         if is_rule and said < WHOLE_SHARE_MIN * len(sentence):
             found = [LearningStatement(LearningKind.INSTRUCTION, sentence)]
         joined = _join_instruction(found, last, before, sentence, rated)
@@ -318,6 +326,10 @@ def _join_instruction(
         and (
             rated.get(sentence, 0.0) >= NEIGHBOR_PROBABILITY_MIN
             or load_shared_pattern("follows").match(sentence)
+            or (
+                load_shared_pattern("dangling").search(sentence)
+                and load_shared_pattern("lasting").search(sentence)
+            )
         )
     ):
         return None
