@@ -240,7 +240,7 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
 
 
 def similarity_min_of(embedding: EmbeddingConfig, embedder: Embedder) -> float:
-    """Return the least cosine for a hit without a word of the query, by the settings or else the model."""
+    """Return the least cosine of hits without a word of the query: by the settings, or else the model."""
     if embedding.similarity_min is None:
         return embedder.similarity_min
     return embedding.similarity_min

@@ -107,7 +107,7 @@ class OwnerRounds:
             self.scheduler.wake()
 
     def stop(self) -> None:
-        """Stop all rounds; a running sleep cycle ends after its present group of memories."""
+        """Stop all rounds, wait for running sleep cycles, and save how access tokens were used."""
         self._stopped.set()
         if self._is_started:
             self.scheduler.stop()

@@ -89,9 +89,9 @@ def group_into_periods(
 ) -> list[Period]:
     """Return the days, weeks or months (`to_level`) with at least `minimum` summaries, oldest first.
 
-    A summary belongs to the day, ISO week or month in which its coverage begins. A summary with a parent
-    belongs to the parent's period, which begins at the time in `reopened` ({parent id: time}), if any, or is
-    left out.
+    A summary belongs to the day, ISO week or month in which its coverage begins. `reopened` has the beginnings
+    of roll-ups by id: a summary with a parent belongs to the parent's period, or is left out if the parent is
+    not there.
     """
     level = Level(to_level)
     together: dict[datetime, list[Child]] = {}

@@ -168,7 +168,7 @@ class RollupRun:
 
 
 def rollup_periods(found: PendingRollups, level: periods.Level) -> list[periods.Period]:
-    """Return the periods of a level that the found summaries belong to, also members of stale roll-ups."""
+    """Return the periods of a level with the found summaries; members of roll-ups stay in their period."""
     reopened = {id: begins for begins, id in found.existing.items()}
     return periods.group_into_periods(
         found.children, to_level=level, minimum=1, reopened=reopened

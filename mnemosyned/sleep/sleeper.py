@@ -361,7 +361,7 @@ class Sleeper:
             self._scheduler.wake()
 
     def sleep(self, request: CycleRequest) -> CycleReport:
-        """Run a cycle for a caller who waits, and return its report. Raises `SleepInProgress`."""
+        """Run a cycle and `after_cycle` for a waiting caller; return the report. Raises `SleepInProgress`."""
         report = self.cycle.run(request)
         self.after_cycle()
         return report

@@ -59,7 +59,7 @@ def select_by_age(
 def select_by_count(
     activity: WorkingActivity, now: datetime, *, entries: int, fresh: timedelta
 ) -> Selection | None:
-    """Select memories older than `fresh` from sources with at least `entries` of them; None without any."""
+    """Select memories older than `fresh` of sources with `entries` or more of these; None without sources."""
     counts = activity.by_source.items()
     sources = tuple(name for name, count in counts if count >= entries)
     return Selection(before=shift(now, -fresh), sources=sources) if sources else None

@@ -113,7 +113,7 @@ def mark_emptied(session: CommonSession, seq: int) -> None:
 def unpruned_episodes(session: CommonSession, seqs: Iterable[int]) -> set[int]:
     """Return the row numbers of episodes with an original in `seqs` and no pruned original.
 
-    With pruned ones, a summary is all that is left of the words, and is not to be emptied.
+    The summary of pruned originals must not be emptied, as nothing else is left of their words.
     """
     episodes = session.select_column("placed", "DISTINCT episode_seq", seq=seqs)
     return {episode for episode in episodes if not session.has_pruned(episode)}
