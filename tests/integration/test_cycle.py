@@ -320,12 +320,16 @@ def test_a_pause_ends_by_itself_or_when_told(lab: Lab) -> None:
     lab.clock.advance(hours=1)
     after = lab.status().sleep.paused_until
     lab.sleep(pause_minutes=60)
+    lab.service.sleeper.sleep_in_background(Trigger.SCHEDULE)
+    waits_for = lab.status().sleep.waits_for
     resumed = lab.sleep(pause_minutes=0)
 
     assert paused.status is CycleStatus.PAUSED
     assert during == paused.held_until == NOON + timedelta(hours=1)
     assert after is resumed.held_until is None
     assert lab.status().sleep.paused_until is None
+    assert waits_for.startswith("it was stopped or paused")
+    assert lab.status().sleep.waits_for == ""
 
 
 def test_a_stop_does_not_shorten_a_pause(clock: FakeClock) -> None:

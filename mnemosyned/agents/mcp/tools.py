@@ -398,7 +398,8 @@ def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
         result = run(context, parse_text(form, arguments))
     except MnemosynedError as error:
         told = neutralize(error.message)
-        if (field := error.field or "") in ARGUMENTS.get(name, ()):
+        field = error.field or ""
+        if field in ARGUMENTS.get(name, ()) and field not in arguments:
             told = told.replace(field, ARGUMENTS[name][field])
         return {
             "content": [{"type": "text", "text": told}],
