@@ -623,7 +623,11 @@ def test_a_past_fact_may_have_ended_before_now(client: McpPeer) -> None:
         ("recall", {"query": "  "}, "query must not be empty"),
         ("remember", {"content": "  "}, ""),
         ("remember", {"content": "x", "when": "tomorrow"}, "when lies in the future"),
-        ("remember", {"content": "x", "created_at": "2026-01-01"}, "created_at is not known"),
+        (
+            "remember",
+            {"content": "x", "created_at": "2026-01-01"},
+            "created_at is not known",
+        ),
         ("remember", {"content": "x", "valid_until": "2026-01-01"}, "over before"),
         ("get", {"id": "none"}, "none"),
         ("expand", {"id": "none"}, "none"),

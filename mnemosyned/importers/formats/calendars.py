@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -140,6 +140,9 @@ def _make_entry_memory(entry: CalendarEntry, session: str) -> Remember:
     """Return the memory of a calendar entry, with people and place. Raises `PARSE_ERRORS`."""
     begin = _read_property_time(entry, "DTSTART") or _read_property_time(entry, "DUE")
     end = _read_property_time(entry, "DTEND")
+    duration = getattr(entry.get("DURATION"), "dt", None)
+    if begin and end is None and isinstance(duration, timedelta):
+        end = begin + duration
     title = _read_property_text(entry, "SUMMARY") or "Without title"
     lines = [title]
     if begin:
@@ -179,9 +182,11 @@ def _make_entry_memory(entry: CalendarEntry, session: str) -> Remember:
 
 
 def _format_time_span(begin: date, end: date | None) -> str:
-    """Return begin and end as text with their time zone; for an all-day entry only the first date."""
+    """Return begin and end as text with their time zone; for an all-day entry the first and last date."""
     if not isinstance(begin, datetime):
-        return f"{begin:%Y-%m-%d}"
+        days = end - begin if end and not isinstance(end, datetime) else timedelta()
+        last = f" to {begin + days - timedelta(days=1)}" if days.days > 1 else ""
+        return f"{begin}{last}"
     zone = getattr(begin.tzinfo, "key", "") or begin.tzname() or ""
     text = f"{begin:{_WHEN}}"
     if isinstance(end, datetime):
