@@ -94,10 +94,7 @@ def typed_url(context: click.Context) -> str | None:
 
 
 def typed_remote(context: click.Context) -> RemoteDaemon | None:
-    """Return the remote daemon at the given URL, or else of the login; None if a socket is used.
-
-    Raises `InvalidRequest`.
-    """
+    """Return the remote daemon of the given URL or of the login; None for a socket. Raises `InvalidRequest`."""
     url = typed_url(context)
     typed = typed_address(context)
     try:

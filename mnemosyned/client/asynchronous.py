@@ -21,7 +21,7 @@ from mnemosyned.client.connection import (
     check_timeout,
     make_call,
     result_of,
-    unreachable,
+    unreachable_error,
 )
 from mnemosyned.client.remote import RemoteDaemon
 from mnemosyned.client.streams import SILENCE_S, EventReader, events_request
@@ -180,7 +180,7 @@ class AsyncClient(AsyncVerbs):
                     await asyncio.sleep(pause_s)
                     answer = await self._send_call(call)
         except OSError as error:
-            raise unreachable(error, self._address) from error
+            raise unreachable_error(error, self._address) from error
         return result_of(request, answer, self._address)
 
     async def events(self, *, after: int | None = None) -> AsyncGenerator[Event, None]:
@@ -202,7 +202,7 @@ class AsyncClient(AsyncVerbs):
                         for event in reader.feed(data):
                             yield event
             except OSError as error:
-                raise unreachable(error, self._address) from error
+                raise unreachable_error(error, self._address) from error
             after = reader.last_id or after
             ended = reader.ended_for_good
 

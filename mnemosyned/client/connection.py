@@ -124,7 +124,7 @@ def refusal_of(
     return error
 
 
-def unreachable(error: OSError, address: Address) -> errors.MnemosynedError:
+def unreachable_error(error: OSError, address: Address) -> errors.MnemosynedError:
     """Return the error for a failed connection to an address, with advice on what to do next."""
     if isinstance(error, errors.RemoteFault):
         kind = errors.ForeignDaemon if error.is_foreign else errors.DaemonUnreachable
@@ -262,7 +262,7 @@ class Connection:
                             yield None
                         yield from events
             except OSError as error:
-                raise unreachable(error, self._address) from error
+                raise unreachable_error(error, self._address) from error
             after = reader.last_id or after
             ended = reader.ended_for_good
 
@@ -302,7 +302,7 @@ class Connection:
                     )
             return self._exchange_over(self._address.connect(call.timeout_s), call)
         except OSError as error:
-            raise unreachable(error, self._address) from error
+            raise unreachable_error(error, self._address) from error
 
     def _exchange_over(
         self, connection: socket.socket, call: PreparedCall

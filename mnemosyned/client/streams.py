@@ -13,7 +13,7 @@ import msgspec
 
 from mnemosyned.client import http
 from mnemosyned.client.address import Address
-from mnemosyned.client.connection import LONG_TIMEOUT_S, refusal_of, unreachable
+from mnemosyned.client.connection import LONG_TIMEOUT_S, refusal_of, unreachable_error
 from mnemosyned.errors import LimitReached, MnemosynedError, UnknownVerb
 from mnemosyned.memory.exchange import RestoreReport
 from mnemosyned.verbs import exchange
@@ -121,7 +121,7 @@ class Transfers:
             restored = decoder_of(RestoreReport).decode(b"".join(parts))
         except OSError as error:
             self.close()
-            raise unreachable(error, self._address) from error
+            raise unreachable_error(error, self._address) from error
         if not response.stays_open:
             self.close()
         return restored
@@ -151,7 +151,7 @@ class Transfers:
             error = refusal_of(response, b"".join(parts), self._address)
         except OSError as fault:
             self.close()
-            raise unreachable(fault, self._address) from fault
+            raise unreachable_error(fault, self._address) from fault
         if not response.stays_open:
             self.close()
         if isinstance(error, UnknownVerb) and not self._address.file:

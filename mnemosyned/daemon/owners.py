@@ -509,7 +509,9 @@ class OwnerResources:
                 found[resources.EVENTS_PATH].route,
                 "reading events",
                 lambda error: resources.encode_server_event(
-                    bus.event(EventKind.DROPPED, code=error.code, message=error.message)
+                    bus.new_event(
+                        EventKind.DROPPED, code=error.code, message=error.message
+                    )
                 ),
             ),
         }
@@ -580,10 +582,7 @@ class OwnerResources:
 
 
 def resources_of_owners(owners: OwnerMemories, memory: OpenMemory) -> OwnerResources:
-    """Return the finder of owners' resources; log later changes of owners in any audit log.
-
-    Raises `ConfigInvalid`.
-    """
+    """Return the finder of owners' resources; log owners' changes in any audit log. Raises `ConfigInvalid`."""
     settings, oidc = memory.config.owners, memory.config.oidc
     provider = proxy = None
     if oidc.issuer:

@@ -99,10 +99,10 @@ def _stream_events(
             if present is not None and present != last:
                 # No event of the bus: each reader looks at its own pace.
                 counts = {"done": present.done, "total": present.total}
-                events.append(bus.event(EventKind.CYCLE_PROGRESS, **counts))
+                events.append(bus.new_event(EventKind.CYCLE_PROGRESS, **counts))
             last = present
             if subscription.dropped:
-                events.append(bus.event(EventKind.DROPPED, message=DROPPED))
+                events.append(bus.new_event(EventKind.DROPPED, message=DROPPED))
             chunk = b"".join(map(encode_server_event, events))
             now = time.monotonic()
             if not chunk and now >= beats:

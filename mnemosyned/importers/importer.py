@@ -209,7 +209,7 @@ def parse_record(
     try:
         memory = parse()
         if memory and not exact:
-            memory = sendable(memory)
+            memory = sanitize(memory)
     except RecordRefused as refused:
         yield BadRecord(place, str(refused), position, size or 0)
     except PARSE_ERRORS as error:
@@ -233,7 +233,7 @@ TAGS_MAX = 50
 """Tags taken from one record."""
 
 
-def sendable(memory: Remember) -> Remember:
+def sanitize(memory: Remember) -> Remember:
     """Return a copy of a memory with fields cleaned or shortened, so that the daemon accepts the memory."""
     metadata = {key: value for key, value in memory.metadata.items() if value}
     try:

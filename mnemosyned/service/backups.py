@@ -45,7 +45,7 @@ def backup_folder(database: Path, setting: Path | None) -> Path:
     return setting or database.with_name("backups")
 
 
-def known_backups(database: Path, folder: Path | None = None) -> list[str]:
+def find_possible_copies(database: Path, folder: Path | None = None) -> list[str]:
     """Return paths of possible copies of the database: in its folder, subfolders, and `folder`.
 
     `folder` is the backup folder. Any SQLite file counts, and any file named like the database.

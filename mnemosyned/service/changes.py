@@ -338,7 +338,7 @@ class ChangeService:
         """Rewrite stale summaries, purge earlier text if `purge`, start a cycle if due; return the result."""
         notes = [self.retention.rewrite_stale_or_log()]
         if purge:
-            notes.append(self.retention.purger.attempt()[1])
+            notes.append(self.retention.purger.try_purge()[1])
         if edition.restored:
             self.sleeper.enforce_cap(edition.working)
         return verbs.Edited(
@@ -399,7 +399,7 @@ class ChangeService:
         rule = self.sleeper.cycle.settings.config.secrets
         text = intake.clean_learning_text(request.text, rule, field="text")
         self.store.learnings.edit(request.id, text)
-        _, note = self.retention.purger.attempt()
+        _, note = self.retention.purger.try_purge()
         return conversation.EditedLearning(request.id, text, note)
 
     def remove_learning(
@@ -407,7 +407,7 @@ class ChangeService:
     ) -> conversation.RemovedLearning:
         """Delete a learning, and purge its text."""
         self.store.learnings.remove(request.id)
-        _, note = self.retention.purger.attempt()
+        _, note = self.retention.purger.try_purge()
         return conversation.RemovedLearning(request.id, note)
 
 

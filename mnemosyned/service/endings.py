@@ -359,7 +359,7 @@ class EndingFinder:
     ) -> JudgedEndings:
         """Return the endings that memories cause; stop once the monotonic clock has reached `ends`.
 
-        Without `meanings`, judge by words alone, and so the rest if the encoder fails, which is logged. With
+        Without `meanings`, or once the encoder fails, which is logged, judge by words alone. With
         `is_yielding`, wait for requests before each memory. Pruned and superseded memories cause none.
         """
         judgment = JudgedEndings()

@@ -102,11 +102,11 @@ class EventBus:
         if not self.listening:
             return
         if self.relay:
-            self.relay.send(self.owner, self.event(kind, **fields))
+            self.relay.send(self.owner, self.new_event(kind, **fields))
             return
         with self._lock:
             self._last_id += 1
-            self.deliver(self.event(kind, id=self._last_id, **fields))
+            self.deliver(self.new_event(kind, id=self._last_id, **fields))
 
     def deliver(self, event: Event) -> None:
         """Give a numbered event to this process's readers, or later to returning readers; drop slow readers."""
@@ -129,7 +129,7 @@ class EventBus:
             self._subscriptions.clear()
             self._kept = None
 
-    def event(self, kind: EventKind, *, id: int = 0, **fields: Any) -> Event:  # noqa: ANN401
+    def new_event(self, kind: EventKind, *, id: int = 0, **fields: Any) -> Event:  # noqa: ANN401
         """Return a new event of the present time; `id` is 0 if it is not numbered, or not yet."""
         return Event(id=id, kind=kind, at=self.clock.now(), **fields)
 

@@ -28,7 +28,7 @@ from mnemosyned.service.backups import (
     ForgottenList,
     backup_folder,
     file_bytes,
-    known_backups,
+    find_possible_copies,
 )
 from mnemosyned.service.intake import CHUNK, run_in_chunks, split_into_chunks
 from mnemosyned.service.reading import SelectedMemories, preview_lines, select_memories
@@ -118,7 +118,7 @@ class Purger:
                 time.sleep(rest_s)
             return self._run_purge()
 
-    def attempt(self) -> tuple[bool, str]:
+    def try_purge(self) -> tuple[bool, str]:
         """Purge after a deletion; return whether all is purged, and why the purge failed, or ""."""
         try:
             return self.purge(), ""
@@ -132,7 +132,7 @@ class Purger:
         Raises `NotPurged`, which quotes `unknown`, if the purge fails or another program reads the
         database. Returns if all is purged, or the purge waits because requests are being served.
         """
-        complete, problem = self.attempt()
+        complete, problem = self.try_purge()
         if not complete and (problem or self._refused):
             problem = problem or (
                 f"{WORDS_REMAIN}: another program reads the database: let it end, then try again"
@@ -244,7 +244,7 @@ class HostedPurger(Purger):
 
     def start(self) -> None:
         """Ask the host to run the purge that an earlier process left undone."""
-        self.attempt()
+        self.try_purge()
 
     def purge(self) -> bool:
         """If a purge is due, ask the host for it and return False; else return True. Raises `StorageFailed`."""
@@ -365,7 +365,7 @@ class RetentionService:
         )
 
     def after_cycle(self) -> None:
-        """Prune, end grace periods, rewrite summaries and purge after a cycle; log a storage failure."""
+        """After a cycle prune originals, end grace periods, rewrite stale summaries and purge; log failures."""
         try:
             retention = retention_of(self.settings.config)
             if retention != Retention():
@@ -579,13 +579,13 @@ class RetentionService:
         recoverable = removal.working + removal.archived - removal.pruned
         if grace and (recoverable or removal.learnings):
             # Exact values of pruned ones, and earlier copies, are deleted for good.
-            unpurged = self.purger.attempt()[1]
+            unpurged = self.purger.try_purge()[1]
             problem = problem or self.rewrite_stale_or_log()
             reason = "; ".join(filter(None, (unpurged, problem)))
             return self._make_forget_receipt(
                 removal, complete=False, reason=reason, grace=grace
             )
-        purged, unpurged = self.purger.attempt()
+        purged, unpurged = self.purger.try_purge()
         if purged:  # also what a purge for others did not see
             problem = self.rewrite_stale_or_log()
         complete = purged and not problem
@@ -672,7 +672,7 @@ class RetentionService:
         reason: str = "",
         grace: Grace | None = None,
     ) -> verbs.Forgotten:
-        """Return the result of a forget or its preview, not `complete` while text remains in the files."""
+        """Return the result of a forget or its preview; set `complete` to False while text is in the files."""
         memories = removal.working + removal.archived
         recoverable = memories - removal.pruned if grace else 0
         if not (recoverable or removal.learnings):
@@ -680,7 +680,7 @@ class RetentionService:
         file, folder = self.file, self.settings.config.backup_folder
         backups = [
             *self.store.deletion.beyond_purge(),
-            *(known_backups(file, folder) if file else ()),
+            *(find_possible_copies(file, folder) if file else ()),
         ]
         return verbs.Forgotten(
             dry_run=dry_run,

@@ -49,7 +49,7 @@ from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange import ExchangeService
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import make_draft
-from mnemosyned.service.undo import UndoService, import_action
+from mnemosyned.service.undo import UndoService, make_import_action
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.languages.tables import TimeOrder
@@ -305,7 +305,7 @@ class MemoryService:
             count = lines.count(b"\n")
             self.limits.use_write(self.events.owner, memories=count, size=len(lines))
         with self.sleeper.cycle.gate:
-            action = import_action(import_id, self._clock.now())
+            action = make_import_action(import_id, self._clock.now())
             return self._exchange.restore(lines, action)
 
     def _after_restore(self) -> None:
@@ -340,7 +340,7 @@ class MemoryService:
         if request.dry_run:
             learnings = [learning for draft in drafts for learning in draft.learnings]
             return verbs.RememberedMany([], would_learn=learnings)
-        kept = self._store_drafts(drafts, import_action(request.import_id, now))
+        kept = self._store_drafts(drafts, make_import_action(request.import_id, now))
         if not request.import_id:
             return kept
         # The projects of agents' sessions, for later briefings there.

@@ -55,7 +55,7 @@ Outcome = tuple[int, Left, str]
 """The number of memories that an undo changed, those it left, and a note."""
 
 
-def import_action(import_id: str | None, now: datetime) -> Action | None:
+def make_import_action(import_id: str | None, now: datetime) -> Action | None:
     """Return a new action named `import_id`, None without an id. Raises `InvalidRequest` for a reserved id."""
     if import_id == LAST_ACTION:
         raise InvalidRequest(

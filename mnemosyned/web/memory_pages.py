@@ -66,10 +66,7 @@ def learn(visit: Visit) -> Response:
 
 
 def read_learning(visit: Visit) -> dict[str, Any]:
-    """Return the values of a learning's page: learning, replaced learnings, hash of all texts (`mark`).
-
-    Raises `NotFound`.
-    """
+    """Return a learning, the learnings it replaced, and `mark`, a hash of all texts. Raises `NotFound`."""
     id = visit.field("id")
     page = visit.call(conversation.Learnings(id=id))
     for learning in page:

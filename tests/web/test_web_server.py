@@ -361,7 +361,7 @@ def test_the_daemons_stream_is_left_when_no_page_is_open() -> None:
             with Memory(":memory:") as memory:
                 bus = memory._caller.events  # type: ignore[attr-defined]  # noqa: SLF001 as a daemon does
                 while True:
-                    yield bus.event(EventKind.REMEMBERED)
+                    yield bus.new_event(EventKind.REMEMBERED)
         finally:
             left.set()
 

@@ -93,7 +93,7 @@ def touch(place: str, mark: str) -> bool:
 
 
 def count_lost(place: str) -> None:
-    """Add one to the number of lost calls: the length of a sparse file, for which a full disk has room."""
+    """Count a lost call: extend a sparse file by one byte, for which even a full disk has room."""
     try:
         make_private_folder(place)
         flags = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC

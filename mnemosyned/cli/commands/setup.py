@@ -269,7 +269,7 @@ def setup(
         return run.undo(tools)
     if mode == "check":
         return run.check(tools)
-    return run.set_up(tools) if tools else run.guide()
+    return run.set_up(tools) if tools else run.set_up_found_tools()
 
 
 def save_typed_login(url: str, context: click.Context) -> None:
@@ -401,7 +401,7 @@ class SetupRun:
             for problem in problems:
                 terminal.say(f"mnem: {problem}", err=True)
 
-    def guide(self) -> int:
+    def set_up_found_tools(self) -> int:
         """List the tools on this machine, and set up the confirmed tools; return the exit code.
 
         Raises `InvalidRequest` if no tool is found, or there is no terminal to ask at.

@@ -377,7 +377,7 @@ class ServerTlsChannel:
     def open(self, data: bytes) -> bytes | None:
         """Return the decrypted bytes; None if more must come first, b"" at the end of TLS or after a fault.
 
-        After a fault, `unsent` may return an alert for the client.
+        After a fault, `take_unsent` may return an alert for the client.
         """
         self._incoming.write(data)
         parts: list[bytes] = []
@@ -393,9 +393,9 @@ class ServerTlsChannel:
     def seal(self, data: bytes) -> bytes:
         """Return bytes for the client, encrypted. Raises `OSError` if TLS has ended."""
         self._tls.write(data)
-        return self.unsent()
+        return self.take_unsent()
 
-    def unsent(self) -> bytes:
+    def take_unsent(self) -> bytes:
         """Take and return the encrypted bytes to send to the client, such as a handshake."""
         return self._outgoing.read()
 

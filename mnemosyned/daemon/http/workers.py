@@ -89,7 +89,7 @@ class ClientConnection:
         if self._tls is None or not data:
             return data
         said = self._tls.open(data)
-        if answer := self._tls.unsent():
+        if answer := self._tls.take_unsent():
             self._output.append(memoryview(answer))
             self.send()
         return said

@@ -26,7 +26,7 @@ from mnemosyned.importers.importer import (
     first_past,
     moment_from,
     parse_record,
-    sendable,
+    sanitize,
     stable_id,
     text_in,
 )
@@ -479,7 +479,7 @@ class McpMemory(ImportFormat):
                         role="assistant",
                     )
                     end = line.end if number == len(facts) else line.offset
-                    yield ImportItem(sendable(memory), place, str(end), size)
+                    yield ImportItem(sanitize(memory), place, str(end), size)
                     size = 0
 
 

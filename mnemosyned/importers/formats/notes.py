@@ -223,7 +223,7 @@ class Notes(importer.ImportFormat):
             position = "end" if number == len(sections) else ""
             place = f"{source.name}:{section.line}"
             yield importer.ImportItem(
-                importer.sendable(memory), place, position, size if number == 1 else 0
+                importer.sanitize(memory), place, position, size if number == 1 else 0
             )
 
     def make_template(

@@ -21,7 +21,7 @@ from mnemosyned.importers.importer import (
     SourceRefused,
     file_identity,
     moment_from,
-    sendable,
+    sanitize,
     text_in,
 )
 from mnemosyned.importers.projects import project_of
@@ -107,7 +107,7 @@ def captured_memory(
     `conversation` is part of the id. A time in the future becomes the present.
     """
     said = message.created_at
-    return sendable(
+    return sanitize(
         Remember(
             message.text,
             id=memory_ids(message, conversation)[0],
