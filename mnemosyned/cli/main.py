@@ -143,7 +143,7 @@ def _prepare_command(command: click.Command, *, is_local: bool) -> None:
         """Run the command, or raise `InvalidRequest` if a URL is given."""
         context = click.get_current_context()
         if context.invoked_subcommand is None:  # else that one refuses it
-            options.refuse_url(context)
+            options.use_local_daemon(context)
         return run(*args, **given)
 
     vars(run_unless_url)[_REFUSES_URLS] = True

@@ -122,11 +122,11 @@ def typed_remote(context: click.Context) -> RemoteDaemon | None:
         raise InvalidRequest(str(error)) from error
 
 
-def refuse_url(context: click.Context, form: str = "") -> None:
-    """Raise `InvalidRequest` if a URL is given to a command of this machine alone.
+def use_local_daemon(context: click.Context, form: str = "") -> None:
+    """Make a command ask this machine's daemon, even after `mnem login`.
 
-    Otherwise make the command ask this machine's daemon, even after `mnem login`, and put a typed
-    socket into the environment. `form` is the name of the command in the error.
+    A typed socket is put into the environment. Raises `InvalidRequest` if a URL is given; `form` is
+    the name of the command in the error.
     """
     url = typed_url(context)
     if url is None:

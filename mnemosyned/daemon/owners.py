@@ -459,7 +459,7 @@ class OwnerResources:
         return self._provided if is_provided else self._tokens, given
 
     def _find_holder(self, request: HttpRequest) -> TokenHolder:
-        """Return the holder for the memory that a request is about. Raises `RequestRefused`, `NotFound`."""
+        """Return owner and scopes for the memory that a request uses. Raises `RequestRefused`, `NotFound`."""
         chosen = _choose_memory(self._find_sender(request), request)
         if chosen is None:
             raise protocol.unknown_owner(request.headers.get(protocol.OWNER_KEY) or "")

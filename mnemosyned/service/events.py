@@ -130,7 +130,7 @@ class EventBus:
             self._kept = None
 
     def new_event(self, kind: EventKind, *, id: int = 0, **fields: Any) -> Event:  # noqa: ANN401
-        """Return a new event of the present time; `id` is 0 if it is not numbered, or not yet."""
+        """Return a new event of the present time; `id` is its number, or 0 without a number so far."""
         return Event(id=id, kind=kind, at=self.clock.now(), **fields)
 
     def subscribe(self, after: int | None = None) -> Subscription:

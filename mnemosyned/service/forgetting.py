@@ -127,7 +127,7 @@ class Purger:
             return False, f"{WORDS_REMAIN}: {error.reason}"
 
     def finish_earlier(self, unknown: errors.NotFound) -> None:
-        """Purge the text that an earlier call deleted, after the same call failed with `unknown`.
+        """Purge the text that an earlier call deleted, after a repeated call failed with `unknown`.
 
         Raises `NotPurged`, which quotes `unknown`, if the purge fails or another program reads the
         database. Returns if all is purged, or the purge waits because requests are being served.

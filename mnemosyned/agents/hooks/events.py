@@ -196,7 +196,7 @@ def takes_context(call: HookCall) -> bool:
 
 
 def make_answer(call: HookCall, context: str = "") -> Json:
-    """Return the JSON object for the hook to print, with the `context` for the tool to inject."""
+    """Return the JSON object for a hook to print, with the `context` for the tool to inject, if any."""
     if not context:
         return {"continue": True} if call.name == "beforeSubmitPrompt" else {}
     match call.client:

@@ -135,7 +135,7 @@ class Server:
         return 503 if self.status in LATER else self.status, response.body
 
     def _connect(self) -> socket.socket:
-        """Return a new connection to the server. Raises `OSError`, at once if it was just unreachable."""
+        """Return a connection; set `fault` if it is not trusted. Raises `OSError`, also if just unreachable."""
         if spool.age_s(self.place, AWAY) < AWAY_S:
             raise ConnectionError("the server did not answer lately")
         if not self.remote.tls:

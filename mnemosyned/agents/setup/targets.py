@@ -386,7 +386,7 @@ def list_codex_hooks(program: Path, machine: Machine) -> list[dict[str, Json]] |
 def _ask_for_hooks(
     process: subprocess.Popen[bytes], messages: list[Json]
 ) -> list[dict[str, Json]] | None:
-    """Return the hooks in a running Codex's answer; None for an error or no answer in time."""
+    """Send `messages` to a running Codex; return the hooks, or None for an error or no answer in time."""
     if process.stdin is None or process.stdout is None:
         return None
     lines = [json.dumps(message).encode() + b"\n" for message in messages]

@@ -532,7 +532,7 @@ def plan_tool(target: SetupTarget, site: SetupSite, journal: SetupJournal) -> To
 
 
 def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
-    """Write a plan; return its problems, or the problem of the first file that cannot be written."""
+    """Write a plan; return problems: those of the plan, or of the first file that cannot be written."""
     if plan.problems:
         return plan.problems
     scope = scope_name(plan.site.project)

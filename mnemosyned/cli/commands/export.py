@@ -17,7 +17,7 @@ import msgspec
 from mnemosyned.cli.arguments import make_parameters, read_fields
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon, on_interrupt
 from mnemosyned.cli.commands.backup import PARTIAL, check_target, open_whole_file
-from mnemosyned.cli.options import json_option, prints_json, refuse_url
+from mnemosyned.cli.options import json_option, prints_json, use_local_daemon
 from mnemosyned.cli.output import terminal
 from mnemosyned.cli.output.listing import local_day
 from mnemosyned.client.connection import Connection
@@ -89,7 +89,7 @@ def export_command(
         check_target(Path(file), force=force)
     with on_interrupt(NOTHING_WRITTEN), connect_to_daemon(context) as client:
         if format_name == "sqlite":
-            refuse_url(context, "export --format sqlite")
+            use_local_daemon(context, "export --format sqlite")
             if request != Export():
                 raise InvalidRequest(
                     "a copy of the database is whole; filters are for jsonl and markdown"

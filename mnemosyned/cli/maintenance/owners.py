@@ -444,7 +444,7 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
     watched folders, tokens without their secrets, memberships of groups, and lines of the audit
     log.
     """
-    options.refuse_url(click.get_current_context())
+    options.use_local_daemon(click.get_current_context())
     account = file.with_name(file.name + ".account.jsonl")
     for path in (file, account):
         check_target(path, force=force)

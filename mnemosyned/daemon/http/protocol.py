@@ -329,7 +329,7 @@ class HttpProtocol:
         return b"%x\r\n%b\r\n" % (len(data), bytes(data)) if data else b""
 
     def _take_head(self) -> bytes:
-        """Remove and return the next head if complete, its first line escaped. Raises `RequestRefused`."""
+        """Remove and return the next head, first line escaped; b"" if incomplete. Raises `RequestRefused`."""
         if self._incoming and self._incoming[0] <= ord(" "):
             _refuse_request("it begins with a blank")
         end = _BLANK_LINE.search(self._incoming, max(0, self._searched - 2))
@@ -430,7 +430,7 @@ class HttpProtocol:
         return self._http.send(part) or b""
 
     def encode_head(self, response: Response, headers: list[tuple[str, str]]) -> bytes:
-        """Return the bytes of a response's head, with these headers and the response's own."""
+        """Add the headers of the response and the listener to `headers`; return the bytes of the head."""
         if response.content_type:
             headers.insert(0, ("Content-Type", response.content_type))
         headers.extend((*self._access.headers, *response.headers))

@@ -471,7 +471,7 @@ class EventLoop:
             self._close_connection(connection)
 
     def _write_output(self, connection: ClientConnection) -> None:
-        """Send more of a response; once all is sent, continue with the connection's next request."""
+        """Send more of a response; once all is sent, start the next request or close the connection."""
         if connection.send():
             connection.progress = time.monotonic()
         if connection.broken or not connection.output_bytes:

@@ -79,7 +79,7 @@ class ClientConnection:
         return sum(len(part) for part in self._output)
 
     def receive(self) -> bytes | None:
-        """Return received bytes, decrypted; b"" after a hang-up or fault, None if more must come first."""
+        """Receive bytes, send TLS answers; return decrypted bytes, b"" at the end, None if more must come."""
         try:
             data = self.sock.recv(RECEIVE_BYTES)
         except BlockingIOError:

@@ -227,14 +227,14 @@ class StoreFormat(ImportFormat):
             raise SourceRefused("it has not the form of a store that can be read")
 
     def _find_tables(self, source: ImportSource) -> list[StoreTable]:
-        """Return the program's tables that a database contains with all required columns and a record."""
+        """Return the tables of the program that a database has, as `_has_table` says."""
         present = reading.tables_of(source)
         named = [table for table in self._tables if table.name in present]
         if not named:
             return []
         try:
             with reading.open_database(source.path) as database:
-                return [table for table in named if _has_records(database, table)]
+                return [table for table in named if _has_table(database, table)]
         except SourceRefused:
             return []
 
@@ -356,8 +356,8 @@ class StoreFormat(ImportFormat):
         return source.size()
 
 
-def _has_records(database: sqlite3.Connection, table: StoreTable) -> bool:
-    """Return True if a database has the table's required columns, and its query `where` finds a row."""
+def _has_table(database: sqlite3.Connection, table: StoreTable) -> bool:
+    """Return True if a database has a table's required columns, and the query `where`, if any, finds a row."""
     present = reading.columns_of(database, table.name)
     needed = table.columns[: table.required]
     if not all(present.intersection(column.split("|")) for column in needed):
@@ -484,7 +484,7 @@ class McpMemory(ImportFormat):
 
 
 def _parse_facts(line: bytes) -> list[str]:
-    """Return the facts in a line of a knowledge graph: an entity with its observations, or a relation."""
+    """Return the facts in a line about an entity or a relation of a knowledge graph; empty for other lines."""
     fields = object_in(reading.decode_text(line))
     name, kind, relation = map(
         text_in, map(fields.get, ("name", "entityType", "relationType"))

@@ -119,7 +119,7 @@ def status_of(path: str) -> os.stat_result | None:
 
 
 def may_have_format(path: str) -> bool:
-    """Return True for the name of a note, JSON or history, outside of programs' folders."""
+    """Return True for the name of a shell history, or of a note or JSON outside of programs' folders."""
     folder, _, name = path.rpartition("/")
     lower = name.lower()
     if lower.endswith(WATCHED_SUFFIXES):
