@@ -502,6 +502,10 @@ JOINS_MAX = 8
 """Joined forms that are looked for in a question."""
 _PARTICLES = frozenset("on in up out off over down back by after under through".split())
 """Words without content that a compound may begin or end with: `on-call`, `check-in`."""
+_SEPARABLE = frozenset(
+    "ab an auf aus bei durch ein fest her hin los mit nach um vor weg zurück zusammen af op uit".split()
+)
+"""Beginnings of German and Dutch verbs that stand last in a question: "wann bauen wir es ein?"."""
 _EDGE_MARKS = "\"'“”‘’«»()[]{}<>,.;:!?¿¡…"
 
 
@@ -519,7 +523,10 @@ def split_compound(word: str) -> tuple[str, ...]:
 
 
 def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return (word of `content`, compound with its neighbor): (`call`, `oncall`) for the text "on call"."""
+    """Return (word of `content`, compound with its neighbor): (`call`, `oncall`) for the text "on call".
+
+    A separable verb is joined, too: (`bauen`, `einbauen`) for "wann bauen wir es ein?".
+    """
     searched = {word.lower(): word for word in content}
     words = [raw.strip(_EDGE_MARKS) for raw in text.split()]
     hyphened, neighboring = [], []
@@ -533,7 +540,13 @@ def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], 
         others = set(lower) - searched.keys() - _PARTICLES
         if in_content and not others and _may_be_joined(pair):
             neighboring.append((in_content[-1], "".join(pair)))
-    return tuple(dict.fromkeys(hyphened + neighboring))[:JOINS_MAX]
+    last = words[-1].lower() if words else ""
+    apart = [
+        (word, f"{last}{lower}")
+        for lower, word in searched.items()
+        if last in _SEPARABLE and _may_be_joined((last, word))
+    ]
+    return tuple(dict.fromkeys(hyphened + neighboring + apart))[:JOINS_MAX]
 
 
 def _may_be_joined(parts: Iterable[str]) -> bool:

@@ -159,6 +159,7 @@ def test_short_long_and_common_words_and_codes_are_not_split(word: str) -> None:
 
 @each_case(("question", "joined"), [
     ("Wi-Fi", "WiFi"), ("who is on call?", "oncall"), ("late check in", "checkin"),
+    ("wann bauen wir es bei Wübben ein?", "einbauen"), ("wanneer bellen we Jan op?", "opbellen"),
     ("the file server", "fileserver"), ("the call", None), ("QX-48213", None), ("call 42", None),
 ])  # fmt: skip
 def test_neighbors_may_be_one_word_but_articles_and_numbers(
