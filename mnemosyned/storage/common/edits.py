@@ -84,7 +84,10 @@ class EditTransaction:
         )
 
     def _edit_originals(self, episode: int, targets: Mapping[int, MemoryEdit]) -> None:
-        """Edit originals of an episode; rename it if all get an equal session and source, with times kept."""
+        """Edit originals of an episode; rename the episode if all its originals are renamed alike.
+
+        This means that all get the same session and source, and that no time changes.
+        """
         edits = list(targets.values())
         renamed = (
             len({(edit.after.session, edit.after.source) for edit in edits}) == 1

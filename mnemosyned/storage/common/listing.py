@@ -308,7 +308,10 @@ class ListStore(StorePart):
     def _rows_of_roles_if_few(
         self, session: EngineSession, roles: Sequence[str]
     ) -> list[int] | None:
-        """Return the row numbers of all memories with these roles, and of some others; None if not few."""
+        """Return the row numbers of all memories with these roles, and of some others; None if not few.
+
+        The others are pruned memories, whose roles no index has, and memories with similar roles.
+        """
 
     @abstractmethod
     def _term_conditions(self, terms: Terms, seq: str) -> list[Condition]:
@@ -519,7 +522,7 @@ class ListStore(StorePart):
     def _rows_if_few(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[int] | None:
-        """Return row numbers that pass an indexed part of a filter; None without such a part or if not few."""
+        """Return the row numbers that an indexed part of a filter leaves; None without one, or if not few."""
         if prefixes:
             return self._few_where(
                 session, wanted.tier, _prefix_condition(prefixes, "m.id")

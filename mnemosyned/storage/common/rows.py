@@ -181,7 +181,7 @@ def exported_episode_from(
     originals: int = 0,
     summary_of: tuple[str, ...] = (),
 ) -> ExportedEpisode:
-    """Return an exported summary from a row of `EXPORTED_EPISODE`, with the number of its originals."""
+    """Return an exported summary from a row of `EXPORTED_EPISODE`, a number of originals and source ids."""
     return ExportedEpisode(
         **record_fields(ExportedEpisode, f"{_EXPORTED}, emptied", row),
         originals=originals,

@@ -176,7 +176,10 @@ class VectorStore(StorePart):
     def without_vector(
         self, session: CommonSession, model: int, *, after: int, before: int, limit: int
     ) -> list[EmbeddingInput]:
-        """Return up to `limit` memories with text but no vector of a model, from below `before` to `after`."""
+        """Return up to `limit` memories that have a text but no vector of a model, newest first.
+
+        Row numbers are above `after` and below `before`.
+        """
         rows = [
             EmbeddingInput._make(row)
             for table in session.memory_tables

@@ -85,7 +85,10 @@ def term_conditions(terms: Terms, seq: str) -> list[Condition]:
 
 
 def query_filter(session: SqliteSession, query: Query) -> Filter:
-    """Return a question's filter; `only` has the row numbers if sessions or tags leave at most `FEW_MAX`."""
+    """Return a question's filter for memories.
+
+    If sessions or tags leave at most `FEW_MAX` memories, `only` has their row numbers.
+    """
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
         return narrow

@@ -203,7 +203,7 @@ class SqliteStore(MemoryStore):
         self._checkpoints.renew()
 
     def _check_readable(self) -> None:
-        """Put a deleted database file back; raise `DatabaseReplaced` if another has its path."""
+        """Put a deleted database file back; raise `DatabaseReplaced` if another file has its path."""
         self._writer.secure()
         self._file.check()
 
