@@ -51,6 +51,8 @@ def test_figures_are_of_all_owners_and_name_none(serve: Serve) -> None:
         assert ask("/v1/status", "mnt_2_" + "x" * 43) == 401
         for path, status in (("/v1/status", 401), ("/metrics", 401), ("/readyz", 200)):
             assert service.ask(path, method="GET")[0] == status
+        assert ask("/v1/owners/groups", tokens[0]) == 200
+        assert ask("/v1/nowhere", tokens[0]) == 404
 
         values = figures(service, port_of(service.daemon, "metrics_listening"))
 
@@ -63,6 +65,8 @@ def test_figures_are_of_all_owners_and_name_none(serve: Serve) -> None:
         "memories_due": 3,
         "failed_logins_total": 3,
         "requests_total:remember:200": 6,
+        "requests_total:owners/groups:200": 1,
+        "requests_total:other:404": 1,
         "pool_max:database": 8,
         "pool_in_use:threads": 0,
         "streams_max": 64,

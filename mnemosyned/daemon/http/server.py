@@ -570,13 +570,12 @@ def make_handler(
     health = Resource(lambda _: HEALTHY)  # asked by other methods than GET alone
     probes = dict.fromkeys((*HEALTH_PATHS, *metrics.PROBE_PATHS), health)
     table = {**probes, **resources}
-    labels = {path: path.removeprefix(VERB_PREFIX) for path in table}
 
     def answer(request: HttpRequest) -> Response:
         """Return the response to a request, or to its error; count it, log unexpected errors."""
         started = time.monotonic()
+        found: Mapping[str, Resource] = table
         try:
-            found: Mapping[str, Resource] = table
             if tcp_resources and not request.local and request.path not in probes:
                 found = tcp_resources(request)
             elif (owner := request.headers.get(OWNER_KEY)) not in (None, LOCAL_NAME):
@@ -598,7 +597,8 @@ def make_handler(
             )
             response = error_response(unexpected)
         duration_s = time.monotonic() - started
-        label = labels.get(request.path, metrics.OTHER)
+        path = request.path if request.path in found else metrics.OTHER
+        label = path.removeprefix(VERB_PREFIX)
         activity.requests.observe(duration_s, label, str(response.status.value))
         if activity.trace:
             activity.trace(request, label, response.status, duration_s)
