@@ -580,36 +580,41 @@ class MemoryService:
         maintenance, embedder = self.store.maintenance, self.vectors.status()
         is_ready = embedder.state is values.EmbedderState.READY
         replaced = [embedder.reason] if is_ready and embedder.reason else []
-        return upkeep.Stats(
-            version=__version__,
-            schema_version=self.schema_version,
-            database=self.database,
-            bytes_on_disk=self.lists.bytes_on_disk(),
-            tiers=dict(maintenance.totals()),
-            today=self.lists.count_today(),
-            wm_max=self.settings.config.wm_max,
-            sleep=self.sleeper.status(),
-            summarizer=self.sleeper.cycle.lease.status(),
-            counter=self.settings.counter.name,
-            embedder=embedder,
-            pid=os.getpid(),
-            uptime_s=round(time.monotonic() - STARTED, 3),
-            clock=self.retention.doubt(),
-            longest_write_ms=round(maintenance.longest_write_s() * 1_000, 3),
-            purge_due=self.store.deletion.purge_due(),
-            recoverable=self.store.deletion.recoverable(),
-            agents=self.store.agents.activity(),
-            injections=self.store.injections.totals(),
-            watched=self.watcher.folders() if self.watcher else [],
-            backup=self.keeper.status(),
-            restart_needed=list(self.settings.restart_needed),
-            problems=maintenance.problems(),
-            warnings=[
-                *(*maintenance.warnings(), *self.keeper.warnings()),
-                *(*replaced, *self.find_warnings()),
-            ],
-            limits=[*self.limits.list_uses(self.events.owner)] if self.limits else [],
-        )
+        size = self.lists.bytes_on_disk()
+        limits = [*self.limits.list_uses(self.events.owner)] if self.limits else []
+        # What is wrong with a server is for whoever runs it, and not for one of its owners.
+        problems = [] if self.limits else maintenance.problems()
+        warnings = [] if self.limits else maintenance.warnings()
+        warnings += [*self.keeper.warnings(), *replaced, *self.find_warnings()]
+        # What uses other connections comes before.
+        with self.store.search.one_snapshot():
+            return upkeep.Stats(
+                version=__version__,
+                schema_version=self.schema_version,
+                database=self.database,
+                bytes_on_disk=size,
+                tiers=dict(maintenance.totals()),
+                today=self.lists.count_today(),
+                wm_max=self.settings.config.wm_max,
+                sleep=self.sleeper.status(),
+                summarizer=self.sleeper.cycle.lease.status(),
+                counter=self.settings.counter.name,
+                embedder=embedder,
+                pid=os.getpid(),
+                uptime_s=round(time.monotonic() - STARTED, 3),
+                clock=self.retention.doubt(),
+                longest_write_ms=round(maintenance.longest_write_s() * 1_000, 3),
+                purge_due=self.store.deletion.purge_due(),
+                recoverable=self.store.deletion.recoverable(),
+                agents=self.store.agents.activity(),
+                injections=self.store.injections.totals(),
+                watched=self.watcher.folders() if self.watcher else [],
+                backup=self.keeper.status(),
+                restart_needed=list(self.settings.restart_needed),
+                problems=problems,
+                warnings=warnings,
+                limits=limits,
+            )
 
     def watch(self, request: upkeep.Watch) -> upkeep.Watching:
         """Add or remove watched folders, and return all. Raises `InvalidRequest` if nothing can watch."""

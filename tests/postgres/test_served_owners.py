@@ -26,6 +26,7 @@ from postgres.daemons import Serve, Service
 from postgres.fleet import setting
 from support.postgres import run
 
+from mnemosyned import Client
 from mnemosyned.errors import LimitReached, SecretRefused
 from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.memory.values import Tier
@@ -45,14 +46,25 @@ VALID_S = 3
 WORD = re.compile(r"[a-z]+\d+word\d+")
 
 
-def test_an_owner_sees_neither_the_server_nor_its_size(service: Service) -> None:
+def test_an_owner_sees_neither_the_server_nor_its_size(
+    service: Service, dsn: str
+) -> None:
+    run(dsn, "CREATE INDEX broken ON memory (role)")
+    run(
+        dsn,
+        "UPDATE pg_index SET indisvalid = false FROM pg_class WHERE oid = indexrelid AND relname = 'broken'",
+    )
     with service.client(service.token("anna")) as client:
         status = client.status()
+    with Client(socket=service.daemon.socket) as local:
+        (problem,) = local.status().problems
 
     with service.client(service.token("bert")) as client:
         later = client.status()
 
     assert (status.database, status.bytes_on_disk) == ("postgresql", 0)
+    assert problem.startswith("the index broken")
+    assert status.problems == status.warnings == []
     assert (
         status.uptime_s < later.uptime_s
     )  # of the daemon, though this was opened later
