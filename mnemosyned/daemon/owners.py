@@ -50,7 +50,12 @@ from mnemosyned.memory.engine_ports import (
 from mnemosyned.service.audit import REQUESTER, AuditLog, Requester
 from mnemosyned.service.owners import OwnerLimiter, administer
 from mnemosyned.service.service import Groups, MemoryService
-from mnemosyned.verbs.conversation import Context, EditLearning, RemoveLearning
+from mnemosyned.verbs.conversation import (
+    Context,
+    EditLearning,
+    RemoveLearning,
+    UndoEnding,
+)
 from mnemosyned.verbs.exchange import EXPORT_PATH, CutOff
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.listing import Listed, ListMemories
@@ -67,7 +72,7 @@ from mnemosyned.verbs.memories import (
 from mnemosyned.verbs.owners import ADMINISTRATION, Login, Renew
 from mnemosyned.verbs.request import R, Request, names
 from mnemosyned.verbs.retention import Forget, Restore
-from mnemosyned.verbs.upkeep import EventKind, GroupAccess, Stats
+from mnemosyned.verbs.upkeep import LAST_ACTION, EventKind, GroupAccess, Stats, Undo
 from mnemosyned.version import install_command
 
 if TYPE_CHECKING:
@@ -633,7 +638,7 @@ def _choose_memory(sender: TokenHolder, request: HttpRequest) -> TokenHolder | N
 
 BY_ID = (
     *(Get, Expand, EditMemory, Tag, Untag, Pin, Unpin, Forget, Restore),
-    *(EditLearning, RemoveLearning),
+    *(EditLearning, RemoveLearning, UndoEnding, Undo),
 )
 """Verbs that find the memory of their id themselves: one's own first, then those of one's groups."""
 
@@ -678,8 +683,11 @@ class MemberCaller(resources.ScopedCaller):
         if verb in (Recall, Context):
             self.check(request)
             return self._own.call(request, groups=self.readable_groups)
-        if verb in BY_ID and getattr(request, "id", None):
-            return self._call_by_id(request)
+        id = getattr(request, "id", None)
+        if isinstance(request, Undo) and request.action != LAST_ACTION:
+            id = request.action
+        if verb in BY_ID and id:
+            return self._call_by_id(request, names(id)[0])
         result: R = super().call(request)
         if isinstance(result, Stats):
             groups = [
@@ -696,8 +704,8 @@ class MemberCaller(resources.ScopedCaller):
                         _log_about(group.owner)
         return result
 
-    def _call_by_id(self, request: Request[R]) -> R:
-        """Carry out a request in the first memory that has its id: the owner's own, then each group's.
+    def _call_by_id(self, request: Request[R], id: str) -> R:
+        """Carry out a request in the first memory that has its `id`: the owner's own, then each group's.
 
         Raises `NotFound` if none has it, and `ScopeMissing` if a group has it and only reading is allowed.
         """
@@ -718,7 +726,7 @@ class MemberCaller(resources.ScopedCaller):
             except errors.ScopeMissing as missing:
                 # Who may read it is told that it is there.
                 with suppress(errors.NotFound, errors.ScopeMissing):
-                    caller.call(Get(names(getattr(request, "id", None))[0]))
+                    caller.call(Get(id))
                     refused = missing
         _log_about(self._holder.owner)
         raise refused

@@ -169,6 +169,9 @@ def test_an_id_is_looked_for_in_ones_own_memory_first(anna: Memory) -> None:
     assert anna.call("list", id_prefix=kept[:20])["memories"][0]["id"] == kept
     anna.call("edit", id=kept, text="The team meets on Tuesdays.")
     assert "Tuesdays" in anna.call("get", owner="team", id=kept)["memory"]["content"]
+    (edit,) = anna.call("undo", owner="team", list=True)["actions"]
+    assert anna.call("undo", action=edit["id"])["memories"] == 1
+    assert "Mondays" in anna.call("get", id=kept)["memory"]["content"]
     assert anna.call("forget", id=kept)["memories"] == 1
     assert status_of(anna, "get", None, id=kept) == HTTPStatus.NOT_FOUND
     assert anna.call("get", owner="team", id="note")["memory"]["id"] == "note"
@@ -353,7 +356,7 @@ def test_a_prompt_is_told_what_a_group_knows(anna: Memory, bert: Memory) -> None
 def test_a_prompt_is_told_what_replaced_a_statement_of_a_group(
     anna: Memory, bert: Memory
 ) -> None:
-    share(bert, "The scanner is in room 12", created_at="2026-03-02")
+    old = share(bert, "The scanner is in room 12", created_at="2026-03-02")
     share(bert, "The scanner is now in room 31", created_at="2026-03-09")
 
     told = told_by_hook(anna, "Which room is the scanner in?")
@@ -362,6 +365,7 @@ def test_a_prompt_is_told_what_replaced_a_statement_of_a_group(
         "[2026-03-09, team] The scanner is now in room 31 "
         "(until 2026-03-09: [2026-03-02, team] The scanner is in room 12)"
     ) in told
+    assert anna.call("undo_ending", id=old)["changed"] == 1
 
 
 def test_a_chain_of_values_of_a_group_is_told_newest_first(
