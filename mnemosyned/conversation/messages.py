@@ -10,10 +10,11 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
+from mnemosyned.instants import in_zone
 from mnemosyned.text.token_counts import (
     CHARS_PER_TOKEN,
     Chars4,
@@ -265,7 +266,7 @@ def message_id(message: Message) -> str:
 
 
 def read_message_time(message: Message) -> datetime | None:
-    """Return a message's timestamp, in UTC if it names no zone; None without a readable timestamp."""
+    """Return a message's timestamp, local if it names no zone; None without a readable timestamp."""
     for key in TIME_KEYS:
         value = message.get(key)
         if isinstance(value, str):
@@ -274,7 +275,7 @@ def read_message_time(message: Message) -> datetime | None:
             except ValueError:
                 continue
         if isinstance(value, datetime):
-            return value if value.tzinfo else value.replace(tzinfo=UTC)
+            return value if value.tzinfo else in_zone(value, None)
     return None
 
 

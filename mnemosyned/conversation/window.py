@@ -16,6 +16,7 @@ from mnemosyned.conversation.summary_message import (
     is_summary,
     shrink_summary,
 )
+from mnemosyned.instants import in_zone
 
 SUMMARY_TOKENS_MIN = 200
 """Tokens that a leading summary gets, even where the fresh tail takes all the room."""
@@ -216,7 +217,7 @@ class WindowSelection:
 def _parse_moment(value: str | date | None, *, last: bool = False) -> datetime | None:
     """Return a text or date as an aware time; None if the text is no time.
 
-    A day becomes its beginning, or with `last` its end; a time without a zone is in UTC.
+    A day becomes its beginning, or with `last` its end; a time without a zone is local.
     """
     if isinstance(value, str):
         try:
@@ -228,7 +229,7 @@ def _parse_moment(value: str | date | None, *, last: bool = False) -> datetime |
         except ValueError:
             return None
     if isinstance(value, datetime):
-        return value if value.tzinfo else value.replace(tzinfo=UTC)
+        return value if value.tzinfo else in_zone(value, None)
     if value is None:
         return None
-    return datetime.combine(value, time.max if last else time.min, tzinfo=UTC)
+    return in_zone(datetime.combine(value, time.max if last else time.min), None)

@@ -1,5 +1,6 @@
 """What is read out of messages in three forms, and what belongs together in them."""
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -137,3 +138,14 @@ def test_the_time_of_a_message_is_read_where_it_has_one() -> None:
     assert read_message_time({"created_at": "2026-03-17T12:00:00"}) == noon
     assert read_message_time({"timestamp": noon}) == noon
     assert read_message_time({"created_at": "soon", "timestamp": 7}) is None
+
+
+def test_a_time_of_a_message_without_a_zone_is_local() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        said = read_message_time({"timestamp": "2026-03-17T00:30:00"})
+    time.tzset()
+
+    assert said
+    assert (said.day, said.astimezone(UTC).hour) == (17, 23)
