@@ -49,6 +49,28 @@ def span(since: str, until: str) -> TimeSpan:
     ("what happened last weekend", "2026-03-14", "2026-03-16"),
     ("what did we sell in Q4", "2025-10-01", "2026-01-01"),
     ("the revenue of Q3 2024", "2024-07-01", "2024-10-01"),
+    # From one named time to the end of a later one: the latest that is over, or the next.
+    ("what changed between Friday and Sunday", "2026-03-13", "2026-03-16"),
+    ("what changed between Thursday and Tuesday", "2026-03-12", "2026-03-18"),
+    ("what is on from Thursday to Tuesday", "2026-03-19", "2026-03-25"),
+    ("what did we do Monday through Wednesday last week", "2026-03-09", "2026-03-12"),
+    ("which bills came from March to May", "2025-03-01", "2025-06-01"),
+    ("from November to February", "2025-11-01", "2026-03-01"),
+    ("between March and May 2023", "2023-03-01", "2023-06-01"),
+    ("between 3 and 9 May", "2025-05-03", "2025-05-10"),
+    ("between the 3rd and the 9th", "2026-03-03", "2026-03-10"),
+    ("what did I read between 2019 and 2021", "2019-01-01", "2022-01-01"),
+    ("from 2026-03-01 to 2026-03-07", "2026-03-01", "2026-03-08"),
+    # A day of a week, a week of a month, and a night.
+    ("what broke on Tuesday of last week", "2026-03-10", "2026-03-11"),
+    ("last week Tuesday", "2026-03-10", "2026-03-11"),
+    ("what is due next week Tuesday", "2026-03-24", "2026-03-25"),
+    ("Friday evening of last week", "2026-03-13T17", "2026-03-14"),
+    ("the week before last", "2026-03-02", "2026-03-09"),
+    ("in the first week of March", "2026-03-01", "2026-03-08"),
+    ("who called two nights ago", "2026-03-16T18", "2026-03-17T06"),
+    ("what do I have to send by Friday", "2026-03-18T15", "2026-03-21"),
+    ("what did I get done by Monday", "2026-03-10", "2026-03-17"),
     # As many hours or minutes ago, give or take one.
     ("what did I say 2 hours ago", "2026-03-18T12", "2026-03-18T14"),
     ("what did I say an hour ago", "2026-03-18T13", "2026-03-18T15"),
@@ -81,6 +103,49 @@ def test_an_expression_means_a_stretch_of_time(
     ("¿qué tengo el viernes?", "this Friday"),
     ("cosa c'è domani", "tomorrow"),
     ("quali mail sono arrivate a maggio 2025", "May 2025"),
+    ("was lief von Mo bis Mi", "from Monday to Wednesday"),
+    ("was war vom 3. bis 9. Mai los", "from 3 to 9 May"),
+    ("von März 2022 bis Mai 2023", "from March 2022 to May 2023"),
+    ("entre el martes y el jueves", "from Tuesday to Thursday"),
+    ("o que mudou entre terça e quinta", "from Tuesday to Thursday"),
+    ("с марта по май", "from March to May"),
+    ("między wtorkiem a czwartkiem", "from Tuesday to Thursday"),
+    ("mellan tisdag och torsdag", "from Tuesday to Thursday"),
+    ("letzte Woche Dienstag", "Tuesday of last week"),
+    ("la semaine dernière mardi", "Tuesday of last week"),
+    ("el martes de la semana pasada", "Tuesday of last week"),
+    ("martedì della settimana scorsa", "Tuesday of last week"),
+    ("na terça da semana passada", "Tuesday of last week"),
+    ("o que fiz na segunda-feira", "on Monday"),
+    ("dinsdag vorige week", "Tuesday of last week"),
+    ("во вторник на прошлой неделе", "Tuesday of last week"),
+    ("we wtorek w zeszłym tygodniu", "Tuesday of last week"),
+    ("i tisdags förra veckan", "Tuesday of last week"),
+    ("last week on Tuesday", "Tuesday of last week"),
+    ("qu'ai-je fait l'an dernier", "last year"),
+    ("for ett år sedan, förra året", "last year"),
+    ("какие встречи были прошлым летом", "last summer"),
+    ("co mam w piątek", "this Friday"),
+    ("что у меня в пятницу", "this Friday"),
+    ("vad har jag på fredag", "this Friday"),
+    ("co zrobiłem w piątek", "last Friday"),
+    ("что я делал в пятницу", "last Friday"),
+    ("vad har jag gjort i fredags", "last Friday"),
+    ("przedwczoraj wieczorem", "the day before yesterday evening"),
+    ("за последние три дня", "the last three days"),
+    ("ces trois derniers jours", "the last three days"),
+    ("de afgelopen drie dagen", "the last three days"),
+    ("hace unas tres semanas", "three weeks ago"),
+    ("vor ungefähr drei Wochen", "three weeks ago"),
+    ("недели три назад", "three weeks ago"),
+    ("¿quién llamó anteanoche?", "two nights ago"),
+    ("qu'a-t-on fait ce week-end ?", "on the weekend"),
+    ("что мы делали на выходных", "on the weekend"),
+    ("qu'est-ce que j'ai noté le 3 ?", "on the 3rd"),
+    ("¿qué anoté el día 3?", "on the 3rd"),
+    ("wat schreef ik op de 3e", "on the 3rd"),
+    ("что я записал 3-го числа", "on the 3rd"),
+    ("¿qué tengo que entregar antes del viernes?", "what is due before Friday"),
 ])  # fmt: skip
 def test_times_are_understood_in_other_languages(text: str, english: str) -> None:
     assert parse_times(text, NOW).spans == parse_times(english, NOW).spans != ()
@@ -108,6 +173,8 @@ def test_a_time_alone_is_known_in_other_languages(text: str) -> None:
     "Mai Tai", "Mars bars", "ask Mai", "I am sat down", "may I go", "march on", "call 5551234",
     "second best", "", "May I ask about version 10.3", "version 10.3 may fail", "this may be wrong",
     "version 2.11. is out", "I am 2.5 metres tall", "may 5 people come", "March on",
+    "what do I do on Monday mornings", "que fait-on le lundi matin", "cosa faccio il lunedì mattina",
+    "give it to an engineer", "qual è la segunda opção", "op de 3e plaats", "it runs with 3.10",
     "is it on the 3rd floor", "room 2024", "the next step", "which Q4 model do we use",
 ])  # fmt: skip
 def test_other_words_numbers_and_verbs_mean_no_time(text: str) -> None:
@@ -126,6 +193,8 @@ def test_what_a_memory_would_not_repeat_is_no_word_of_the_question() -> None:
     times = parse_times("what did Ann buy last week", NOW)
 
     assert times.remaining_text.split() == "what did Ann buy".split()
+    tuesday = parse_times("what did Ann buy on Tuesday of last week", NOW)
+    assert tuesday.remaining_text.split() == "what did Ann buy".split()
 
 
 def test_a_date_counts_as_a_whole_as_it_may_stand_in_the_memory() -> None:

@@ -49,6 +49,7 @@ def test_a_calendar_is_complete_or_missing_and_no_word_means_two_numbers(
 def test_a_grammar_translates_known_phrases_and_all_units(grammar: TimeGrammar) -> None:
     assert grammar.phrases.keys() <= set(PHRASES)
     assert set(grammar.units) == set(UNITS)
+    assert set(grammar.periods) <= set(GRAMMARS[0].periods)
 
 
 @each_case(("text", "english"), [

@@ -50,6 +50,16 @@ def test_a_day_or_longer_is_read_whole(text: str, since: str, until: str) -> Non
     assert ends(text) == (here(since), here(until))
 
 
+@each_case(("text", "english"), [
+    ("la settimana scorsa", "last week"), ("l'année dernière", "last year"), ("na próxima semana", "next week"),
+    ("w zeszłym tygodniu", "last week"), ("на прошлой неделе", "last week"), ("forra veckan", "last week"),
+    ("no ano passado", "last year"), ("segunda-feira", "monday"), ("von mo bis mi", "from monday to wednesday"),
+    ("el lunes de la semana pasada", "monday of last week"),
+])  # fmt: skip
+def test_a_period_is_read_with_or_without_its_article(text: str, english: str) -> None:
+    assert ends(text) == ends(english)
+
+
 @each_case(("text", "moment"), CASES["instants"])
 def test_a_clock_or_a_duration_is_an_instant(text: str, moment: str) -> None:
     assert ends(text) == (here(moment), here(moment))
@@ -147,8 +157,15 @@ def test_each_phrase_means_what_it_means_in_english(data: st.DataObject) -> None
     grammar = data.draw(st.sampled_from(GRAMMARS))
     phrase, pattern = data.draw(st.sampled_from(sorted(grammar.phrases.items())))
     words = data.draw(st.from_regex(LOOKBEHIND.sub("", pattern), fullmatch=True))
+    step = data.draw(st.sampled_from(["last", "this", "next"]))
+    before = getattr(grammar, f"{step}_before")
+    period = data.draw(st.sampled_from(["week", "month", "year"]))
+    name = data.draw(st.from_regex(grammar.periods[period], fullmatch=True))
 
     assert ends(words) == ends(phrase)
+    if before:
+        before = data.draw(st.from_regex(before, fullmatch=True))
+        assert ends(before + name) == ends(f"{step} {period}")
 
 
 @given(st.data())

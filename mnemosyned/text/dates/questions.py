@@ -29,6 +29,7 @@ from mnemosyned.text.languages.tables import (
     fold_letters,
     join_alternatives,
     join_grammars,
+    numbers_by_word,
 )
 from mnemosyned.text.rule_files import fill_parts, read_patterns, read_tables
 from mnemosyned.text.terms import WORD, fold_case, is_vague, with_words_apart
@@ -89,7 +90,8 @@ def matched_spans(
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     try:
         span = (
-            _calendar_span(groups, today, ahead=ahead)
+            _range_span(groups, now, ahead=ahead)
+            or _calendar_span(groups, today, ahead=ahead)
             or _counted_span(groups, now, today)
             or _named_span(groups, today, ahead=ahead)
         )
@@ -99,7 +101,10 @@ def matched_spans(
         return ()
     spans = [span]
     sunday = shift(today, (6 - today.weekday()) * _DAY)
-    is_next_weekday = "weekday" in groups and groups.get("step") == "next"
+    is_next_weekday = groups.get("step") == "next" and not groups.keys() & {
+        "unit",
+        "final",
+    }
     if is_next_weekday and span.since <= sunday:  # half of all people mean a week later
         spans.append(TimeSpan(shift(span.since, _WEEK), shift(span.until, _WEEK)))
     in_utc = [
@@ -107,6 +112,41 @@ def matched_spans(
         for meant in spans
     ]
     return tuple(meant for meant in in_utc if meant.since < meant.until)
+
+
+def _range_span(
+    groups: Mapping[str, str], now: datetime, *, ahead: bool
+) -> TimeSpan | None:
+    """Return the span from one named time to the end of a later one; None for other expressions."""
+    if "final" not in groups:
+        return None
+    first, final = groups["first"], groups["final"]
+    if first.isdigit() and len(first) < 4:  # "between 3 and 9 May"
+        first = re.sub(r"\d+", first, final, count=1)
+    elif (year := re.search(r",? \d{4}$", final)) and not re.search(r"\d{4}", first):
+        first += year[0]
+    ends = list[TimeSpan]()
+    for name in (first, final):
+        text = f"{name} of {groups['step']} week" if "step" in groups else name
+        rules = list(matching_time_patterns({"in", "on", "the", *WORD.findall(text)}))
+        for form in (text, f"in {text}", f"on the {text}"):
+            matches = filter(None, (rule.fullmatch(form) for rule in rules))
+            if match := next(matches, None):
+                ends += matched_spans(named_groups(match), now, ahead=ahead)[:1]
+    if len(ends) < 2:
+        return None
+    begin, end = (in_zone(at, now.tzinfo) for at in (ends[0].since, ends[-1].until))
+    by_week = first in WEEKDAYS_IN_TEXT
+    if end <= begin and ahead:
+        end = shift(end, _WEEK) if by_week else shift_months(end, 12)
+    elif end <= begin:
+        begin = shift(begin, -_WEEK) if by_week else shift_months(begin, -12)
+    return TimeSpan(begin, end)
+
+
+def named_groups(match: re.Match[str]) -> dict[str, str]:
+    """Return the lower-case text of each named group that took part in a match."""
+    return {name: text.lower() for name, text in match.groupdict().items() if text}
 
 
 def _calendar_span(
@@ -208,9 +248,10 @@ def _counted_span(
     if groups["ago"] in ("minute", "hour"):
         unit = timedelta(**{f"{groups['ago']}s": 1})
         return TimeSpan(shift(now, -(count + 1) * unit), shift(now, (1 - count) * unit))
-    if groups["ago"] == "day":
+    if groups["ago"] in ("day", "night"):
         day = today - count * _DAY
-        return TimeSpan(day, shift(day, _DAY))
+        hours = HOURS.get(groups["ago"], (0, 24))
+        return TimeSpan(*(shift(day, timedelta(hours=hour)) for hour in hours))
     middle = _shift_by_units(today, groups["ago"], -count)
     tolerance = _TOLERANCE_DAYS[groups["ago"]] * _DAY
     return TimeSpan(shift(middle, -tolerance), shift(middle, tolerance + _DAY))
@@ -223,8 +264,11 @@ def _named_span(
     if "unit" in groups:
         # Of "the weekend", the present one if it has begun.
         step = groups.get("step", "this" if ahead or today.weekday() > 4 else "last")
-        return _unit_span(groups["unit"], step, today)
-    if "weekday" in groups:
+        span = _unit_span(groups["unit"], step, today)
+        if "weekday" not in groups:
+            return span
+        day = shift(span.since, WEEKDAYS_IN_TEXT.index(groups["weekday"]) * _DAY)
+    elif "weekday" in groups:
         day = _nearest_weekday(groups, today, ahead=ahead)
     elif "tonight" in groups:
         day = today
@@ -256,7 +300,7 @@ def _nearest_weekday(
 
 def _unit_span(unit: str, step: str, today: datetime) -> TimeSpan:
     """Return the span of this, the next or the last (by `step`) weekend, week, month or year."""
-    steps = {"this": 0, "next": 1}.get(step, -1)
+    steps = {"this": 0, "next": 1, "before": -2}.get(step, -1)
     monday = today - today.weekday() * _DAY
     if unit == "weekend":
         saturday = monday + (5 + 7 * steps) * _DAY
@@ -414,11 +458,7 @@ class _TimeReader:
         for rule in matching_time_patterns(present):
             # Each match is blanked out for later patterns.
             for match in rule.finditer(self._unmatched):
-                groups = {
-                    name: value.lower()
-                    for name, value in match.groupdict().items()
-                    if value
-                }
+                groups = named_groups(match)
                 spans = matched_spans(groups, now, ahead=ahead)
                 if not spans or len(self._spans) >= spans_max:
                     continue
@@ -432,7 +472,7 @@ class _TimeReader:
                 self._spans.extend(spans)
                 self._unmatched = _blank_out(self._unmatched, match, "|")
                 self._is_dated |= not groups.keys().isdisjoint(
-                    ("name", "year", "month")
+                    ("name", "year", "month", "final")
                 )
                 dated = "name" in groups and "nth" not in groups
                 if dated:
@@ -442,7 +482,7 @@ class _TimeReader:
                     if day := groups.get("day"):
                         terms = f"{day}-{month} {month}-{day}"
                     self._date_terms.append(terms)
-                if dated or not groups.keys() & _VERBATIM_GROUPS:
+                if dated or "unit" in groups or not groups.keys() & _VERBATIM_GROUPS:
                     self._remaining = _blank_out(self._remaining, match, " ")
 
     @property
@@ -502,8 +542,13 @@ def _may_mention_time(text: str) -> bool:
 
 # --------------------------------------------------------------- translation
 
+_RANGE_ROWS = _PATTERNS["range_weekdays"].split("|")
+_RANGE_WEEKDAYS = WEEKDAYS | numbers_by_word([_RANGE_ROWS], first=0)
+_NAMES = {name: WEEKDAY_NAMES[day] for name, day in _RANGE_WEEKDAYS.items()}
+_NAMES |= {name: MONTH_NAMES[month - 1] for name, month in MONTHS.items()}
 WEEKDAY_CHARS_MIN = 5
 """Shorter weekdays are abbreviations, and words such as "sat" and "sun"."""
+_WORD, _STOP = re.compile(r"[^\W\d_]+"), re.compile(r"(?:-feira|\.)(?= |\Z)")
 _PHRASE_WORD = re.compile(r"[^\W\d_]{3,}")
 _UNITS = ("minute", "hour", "day", "week", "month", "year")
 _OF = r"(?:de |del |di |of )?"
@@ -533,9 +578,9 @@ def translate_times(text: str) -> str:
 @lru_cache(maxsize=1)
 def compile_translation_rules() -> list[_TranslationRules]:
     """Return the rules that translate time expressions into English, in their order of use."""
-    phrases, ago = set[str](), set[str]()
+    phrases, ago = set[str](), set(_PATTERNS["recent"].split("|"))
     for grammar in GRAMMARS:
-        ago.update(grammar.ago_before.split()[:1], grammar.ago_after.split()[:1])
+        ago.update(grammar.ago_before.split()[:1], grammar.ago_after.split("|"))
         phrases.update(_PHRASE_WORD.findall(" ".join(grammar.phrases.values())))
     # Without what stands before some: "Montagabend", but no "Montagde manhã".
     parts = re.sub(r"\(\?:[^)]*\)\?", "", "|".join(PARTS.values()))
@@ -550,10 +595,11 @@ def compile_translation_rules() -> list[_TranslationRules]:
     ]
     return [
         _compile_rules(phrases, phrase_rules),
+        *map(_compile_period_rules, GRAMMARS[0].periods),
         _compile_rules(ago, _ago_translation_rules()),
         _compile_rules(MONTHS, _date_translation_rules()),
-        _compile_rules(_DAYS_IN_FIGURES, [_DATE_IN_FIGURES]),
-        _compile_rules(("am", "zum"), [_DAY_ALONE]),
+        _compile_rules(_DAYS_IN_FIGURES, [_DATE_IN_FIGURES, _DAY_ALONE]),
+        _compile_rules({*MONTHS, *_RANGE_WEEKDAYS}, _range_translation_rules()),
         _compile_rules(compounds, [(rf"({'|'.join(WEEKDAYS)})({parts})", r"\1 \2")]),
         _compile_rules(compounds.union(WEEKDAYS), _weekday_translation_rules()),
         _compile_rules(
@@ -576,15 +622,34 @@ def _compile_rules(
 
 def _ago_translation_rules() -> Iterator[tuple[str, Translation]]:
     """Yield the rules for durations ago, such as "vor drei Wochen"."""
-    number = (
-        rf"(?P<count>\d{{1,3}}|{join_alternatives(map(re.escape, COUNTS_OF_UNITS))})"
-    )
+    number = rf"{_PATTERNS['roughly']}(?P<count>\d{{1,3}}|{join_alternatives(map(re.escape, COUNTS_OF_UNITS))})"
     units = join_alternatives(
         f"(?P<{unit}>{join_alternatives(grammar.units[unit] for grammar in GRAMMARS)})"
         for unit in _UNITS
     )
     yield rf"(?:{join_grammars('ago_before')}) {number} (?:{units})", _translate_ago
+    yield rf"(?:{units}) {number} (?:{join_grammars('ago_after')})", _translate_ago
+    recent = rf"(?:{_PATTERNS['recent']})"
+    for form in (rf"{recent} {number}", rf"{number} {recent}"):
+        yield rf"{form} (?:{units})", partial(_translate_ago, form="last {}")
     yield rf"{number} (?:{units}) (?:{join_grammars('ago_after')})", _translate_ago
+
+
+def _compile_period_rules(period: str) -> _TranslationRules:
+    """Return the rules for a period such as "week": "letzte Woche", "la semaine prochaine"."""
+    names = [(grammar, grammar.periods.get(period, "(?!)")) for grammar in GRAMMARS]
+    rules = [
+        (
+            "|".join(  # each in one language: Polish "to" and French "an" are no year
+                f"(?:{getattr(grammar, f'{step}_before') or '(?!)'})(?:{name})"
+                f"|(?:{name}) (?:{getattr(grammar, f'{step}_after', '') or '(?!)'})"
+                for grammar, name in names
+            ),
+            f"{step} {period}",
+        )
+        for step in ("last", "this", "next")
+    ]
+    return _compile_rules(_WORD.findall("|".join(name for _, name in names)), rules)
 
 
 def _date_translation_rules() -> Iterator[tuple[str, Translation]]:
@@ -601,21 +666,52 @@ def _date_translation_rules() -> Iterator[tuple[str, Translation]]:
     )
 
 
+def _range_translation_rules() -> Iterator[tuple[str, Translation]]:
+    """Yield the rules for ranges, such as "von Mo bis Mi" and "mars à mai", and weekdays of a week."""
+    weekday = join_alternatives(map(re.escape, _RANGE_WEEKDAYS))
+    month = join_alternatives(map(re.escape, MONTHS))
+    point = rf"(?:{weekday}|(?:\d{{1,2}}\.? )?(?:{month}))\.?(?: \d{{4}})?"
+    begin, end = _PATTERNS["range_begin"], _PATTERNS["range_end"]
+    week = "(?P<week>(?:last|this|next) week)"
+    on = join_grammars("on_weekday")
+    day = rf"(?<!to )(?:{on}|on |n[ao] )?(?P<weekday>{weekday})"
+    of = r"(?:(?:of|de la|del?|della|di|d[ao]|w|на) )?"
+    forms = [rf"{begin}(?P<first>{point}|\d{{1,2}}\.?) {end}(?P<final>{point})"]
+    for form in (*forms, rf"{day},? {of}{week}", rf"{week},? {day}", rf"{day}-feira"):
+        yield form, _translate_range
+
+
+def _translate_range(match: re.Match[str]) -> str:
+    """Return the English form of a matched range or weekday: `from May to June`, `on Monday of last week`."""
+    name = {
+        key: names_in_english(text or "") for key, text in match.groupdict().items()
+    }
+    if "first" in name:
+        return f"from {name['first']} to {name['final']}"
+    return f"on {name['weekday']}" + (f" of {name['week']}" if "week" in name else "")
+
+
+def names_in_english(words: str) -> str:
+    """Return the words with months and weekdays in English, and no full stops after words."""
+    words = _WORD.sub(lambda word: _NAMES.get(fold_letters(word[0]), word[0]), words)
+    return _STOP.sub("", words)
+
+
 def _weekday_translation_rules() -> Iterator[tuple[str, Translation]]:
     """Yield the rules for weekdays, such as "letzten Montag"."""
     days = [name for name in WEEKDAYS if len(name) >= WEEKDAY_CHARS_MIN]
     weekday = rf"(?P<weekday>{join_alternatives(map(re.escape, days))})"
-    on_weekday, article = join_grammars("on_weekday"), join_grammars("weekday_article")
+    on_weekday = join_grammars("on_weekday")
     for step in ("last", "next"):
         before, after = join_grammars(f"{step}_before"), join_grammars(f"{step}_after")
         translate = partial(_translate_weekday, step=step)
         yield rf"(?:{on_weekday})?(?:{before}){weekday}", translate
-        yield rf"(?:{article})?{weekday} (?:{after})", translate
+        yield rf"(?:{on_weekday}|le |il )?{weekday} (?:{after})", translate
     on = partial(_translate_weekday, step="on")
     yield rf"(?:{on_weekday}){weekday}", on
     foreign = join_alternatives(name for name in days if name not in WEEKDAYS_IN_TEXT)
     part = rf" (?:{'|'.join(PARTS.values())})\b"
-    alone = rf"(?<!herr )(?<!frau )(?P<weekday>{foreign})(?=\W*$|{part})"
+    alone = rf"(?<!herr )(?<!frau )(?<!\ble )(?<!\bil )(?P<weekday>{foreign})(?=\W*$|{part})"
     yield alone, on  # "on a fait quoi samedi ?"
 
 
@@ -626,12 +722,12 @@ def _translate_date(match: re.Match[str]) -> str:
     return " ".join(filter(None, (day, month, match["year"])))
 
 
-def _translate_ago(match: re.Match[str]) -> str:
-    """Return the English form of a matched duration in the past: `3 weeks ago`."""
+def _translate_ago(match: re.Match[str], *, form: str = "{} ago") -> str:
+    """Return the English form of a matched duration in the past: `3 weeks ago` or `last 3 weeks`."""
     number = match["count"]
     count = number if number.isdigit() else str(COUNTS_OF_UNITS[fold_letters(number)])
     unit = next(unit for unit in _UNITS if match[unit])
-    return f"{count} {unit}s ago"
+    return form.format(f"{count} {unit}s")
 
 
 def _translate_weekday(match: re.Match[str], *, step: str) -> str:
@@ -647,6 +743,7 @@ def _translate_date_in_figures(match: re.Match[str]) -> str:
 
 
 _DAYS_IN_FIGURES = {f"{day:{form}}" for day in range(1, 32) for form in ("", "02")}
+_DAYS_IN_FIGURES.update("op den día dia giorno числа".split())
 _DATE_IN_FIGURES = (
     (
         r"(?:am|vom|zum|de[nm]|bis|seit|ab) (?P<day>0?[1-9]|[12][0-9]|3[01])\. ?"
@@ -655,10 +752,7 @@ _DATE_IN_FIGURES = (
     _translate_date_in_figures,
 )
 """The rule of "am 22.11." and "am 22.11.26"; without a preposition it may be a version."""
-_DAY_ALONE = (
-    r"(?:am|zum) (?P<day>\d{1,2})\.(?! ?(?:\d|[^\W\d_]+ \d{4}))",
-    r"on the \g<day>th",
-)
+_DAY_ALONE = (_PATTERNS["day_alone"], r"on the \g<day>th")
 """The rule of "am 5." without a month."""
 
 
@@ -676,7 +770,7 @@ _FROM = re.compile(_PATTERNS["from"])
 def _compile_order_pattern(*fields: str) -> re.Pattern[str]:
     """Return a pattern of the words in these fields of `OrderWords` of all languages, such as "newest"."""
     groups = (
-        f"(?P<{field}>{'|'.join(getattr(order, field) for order in _ORDERS)})"
+        f"(?P<{field}>{join_alternatives(getattr(order, field) for order in _ORDERS)})"
         for field in fields
     )
     return re.compile(rf"(?i)(?<![\w-])(?:{'|'.join(groups)})(?![\w'’-])")

@@ -17,6 +17,8 @@ from mnemosyned.text.dates.questions import (
     TimeSpan,
     matched_spans,
     matching_time_patterns,
+    named_groups,
+    names_in_english,
     translate_times,
 )
 from mnemosyned.text.languages.tables import (
@@ -25,9 +27,7 @@ from mnemosyned.text.languages.tables import (
     GRAMMARS,
     LANGUAGES,
     MONTH_NAMES,
-    MONTHS,
     UNITS,
-    WEEKDAY_NAMES,
     WEEKDAYS,
     join_alternatives,
     join_grammars,
@@ -233,8 +233,6 @@ LEAP_YEARS = 8
 """Years within which there is a 29 February."""
 _MONTHS_OF_A_YEAR = 12
 _DAY = timedelta(days=1)
-_WORD = re.compile(r"[^\W\d_]+")
-_STOP = re.compile(r"\.(?= |\Z)")
 _IN_MONTH = re.compile(r"\Ain (?=\S+ \d{4}\Z)")
 """The "in" that a translation has before a month with its year; no rule expects it."""
 _FILLERS = re.compile(_PATTERNS["fillers"])
@@ -302,12 +300,11 @@ def _read_words_for_day(words: str, now: datetime, *, ahead: bool) -> TypedTime 
     bare = _FILLERS.sub("", words)
     # Most are English, or names and numbers alone: the translation is compiled for the others.
     for form in (words, bare):
-        if day := _read_english_time(
-            _translate_names_to_english(form), now, ahead=ahead
-        ):
+        english = names_in_english(form).lower()
+        if day := _read_english_time(english, now, ahead=ahead):
             return day
     for form in (words, bare, *(f"{article}{bare}" for article in _ARTICLES)):
-        english = _translate_names_to_english(translate_times(form).lower())
+        english = names_in_english(translate_times(form)).lower()
         if day := _read_english_time(_IN_MONTH.sub("", english), now, ahead=ahead):
             return day
     weekday, _, date = bare.partition(" ")
@@ -320,28 +317,13 @@ def _read_words_for_day(words: str, now: datetime, *, ahead: bool) -> TypedTime 
     return None
 
 
-def _translate_names_to_english(words: str) -> str:
-    """Return the words with months and weekdays in English, and no full stops after words."""
-    return _STOP.sub("", _WORD.sub(_english_name, words))
-
-
-def _english_name(match: re.Match[str]) -> str:
-    """Return the English name of a month or weekday, or any other word unchanged."""
-    word = match[0]
-    if word in ENGLISH_MONTHS:
-        return word
-    if word in MONTHS:
-        return MONTH_NAMES[MONTHS[word] - 1].lower()
-    return WEEKDAY_NAMES[WEEKDAYS[word]].lower() if word in WEEKDAYS else word
-
-
 def _read_english_time(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
     """Return the span of an English time expression; None if the whole text is not one."""
     for rule in matching_time_patterns(set(WORD.findall(words))):
         match = rule.fullmatch(words)
         if match is None:
             continue
-        groups = {name: text for name, text in match.groupdict().items() if text}
+        groups = named_groups(match)
         if not groups.get("day", "1").strip("0"):
             return None  # the rules read a day 0 as none
         month = ENGLISH_MONTHS.get(groups.get("name", ""))
@@ -451,6 +433,7 @@ def _build_accent_table() -> tuple[re.Pattern[str], dict[str, str]]:
         words = [*language.months, *language.weekdays, *language.counts]
         if grammar := language.times:
             words += (*grammar.phrases.values(), *grammar.units.values())
+            words += grammar.periods.values()
             words += (grammar.last_before, grammar.last_after)
             words += (grammar.next_before, grammar.next_after)
         for word in _LONG_WORD.findall(" ".join(words)):

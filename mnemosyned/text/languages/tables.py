@@ -8,7 +8,7 @@ breaks. Letters and stop words of a text show its script and language.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -37,17 +37,19 @@ class TimeGrammar:
     in_month: str
     """Words before a month: "im" in "im Mai"."""
     last_before: str = ""
-    """Words before the weekday of last week, with a space: "letzten "."""
-    weekday_article: str = ""
-    """An article before a weekday, with a space, where `last_after` follows it."""
+    """Words before the last weekday, week or other period, with a space: "letzten "."""
     last_after: str = ""
-    """Words after the weekday of last week: "dernier"."""
+    """Words after the last weekday or period: "dernier"."""
+    this_before: str = ""
+    """Words before the present period, with a space: "diese "."""
     on_weekday: str = ""
     """Words before a weekday of no week in particular, with a space: "am "."""
     next_before: str = ""
-    """Words before the weekday of next week, with a space: "nächsten "."""
+    """Words before the next weekday or period, with a space: "nächsten "."""
     next_after: str = ""
-    """Words after the weekday of next week: "prochain"."""
+    """Words after the next weekday or period: "prochain"."""
+    periods: Mapping[str, str]
+    """Patterns of the names of periods, such as "week" or "summer", by their English names."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """Further words for numbers before a unit, such as "due", which elsewhere may mean something else."""
 
@@ -65,11 +67,11 @@ class TimeOrder(Enum):
 class OrderWords:
     """Patterns of the words with which a question asks for the newest, oldest or current match."""
 
-    latest: str
+    latest: str = ""
     """Before the newest of a kind: "last", "newest"."""
-    earliest: str
+    earliest: str = ""
     """Before the oldest of a kind: "first"."""
-    current: str
+    current: str = ""
     """For the present, whatever was true before: "now", "still"."""
     ahead: str
     """For the present and the future: a weekday is then the coming one."""
@@ -149,9 +151,7 @@ def fold_letters(text: str) -> str:
     return text.lower().translate(_LETTERS_ALIKE)
 
 
-def _numbers_by_word(
-    tables: Iterable[tuple[str, ...]], *, first: int
-) -> dict[str, int]:
+def numbers_by_word(tables: Iterable[Sequence[str]], *, first: int) -> dict[str, int]:
     """Return {word: number of its row in a table}, where rows are counted from `first`.
 
     Each row is a text with the names of a number, such as "january jan".
@@ -165,9 +165,9 @@ def _numbers_by_word(
     }
 
 
-MONTHS = _numbers_by_word((language.months for language in LANGUAGES), first=1)
-WEEKDAYS = _numbers_by_word((language.weekdays for language in LANGUAGES), first=0)
-COUNTS = _numbers_by_word((language.counts for language in LANGUAGES), first=1)
+MONTHS = numbers_by_word((language.months for language in LANGUAGES), first=1)
+WEEKDAYS = numbers_by_word((language.weekdays for language in LANGUAGES), first=0)
+COUNTS = numbers_by_word((language.counts for language in LANGUAGES), first=1)
 COUNTS_OF_UNITS = COUNTS | {
     word: number for grammar in GRAMMARS for word, number in grammar.counts.items()
 }
@@ -175,8 +175,8 @@ COUNTS_OF_UNITS = COUNTS | {
 MONTH_NAMES = [row.split()[0].capitalize() for row in ENGLISH.months]
 WEEKDAY_NAMES = [row.split()[0].capitalize() for row in ENGLISH.weekdays]
 WEEKDAY_ABBREVIATIONS = [row.split()[1].capitalize() for row in ENGLISH.weekdays]
-ENGLISH_MONTHS = _numbers_by_word([ENGLISH.months], first=1)
-ENGLISH_COUNTS = _numbers_by_word([ENGLISH.counts[:10]], first=1)
+ENGLISH_MONTHS = numbers_by_word([ENGLISH.months], first=1)
+ENGLISH_COUNTS = numbers_by_word([ENGLISH.counts[:10]], first=1)
 """One to ten: date expressions in English are read with no higher number in words."""
 
 
