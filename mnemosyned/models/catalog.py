@@ -53,7 +53,7 @@ class DownloadRequest:
 def download(
     request: DownloadRequest, target: Path, *, progress: Progress, pause_s: float = 1.0
 ) -> str:
-    """Download a file to the path `target`, checking its digest, and return its SHA-256.
+    """Download a file to `target`, check the SHA-256 digest, save it next to the file, and return it.
 
     An interrupted download stays next to the target as `.part`, and the next call resumes it. `progress` is
     called with the bytes received and the total or None; `pause_s` is the first pause in seconds before a

@@ -158,7 +158,7 @@ def _read_weights() -> dict[str, Any]:
 
 
 def _read_vocabulary() -> dict[str, Any]:
-    """Return arrays by name: sorted hashes of all beginnings of word pieces, pieces by hash, their scores."""
+    """Return arrays by name: sorted hashes of beginnings of word pieces, a piece per hash, scores of pieces."""
     import numpy as np  # noqa: PLC0415 of the child process alone
 
     pieces: dict[int, int] = {}

@@ -459,7 +459,7 @@ class _GroupSummarizer:
         return self._compose_episode(answer)
 
     def _summarize_part(self, part: Sequence[MemoryRecord]) -> str:
-        """Return the model's summary of the pieces in one window, or short pieces joined."""
+        """Return the model's summary of the pieces in one window; join short pieces without the model."""
         size = sum(len(piece.content) for piece in part)
         if size <= CHARS_MIN:
             return "\n".join(piece.content for piece in part)

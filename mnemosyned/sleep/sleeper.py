@@ -376,7 +376,7 @@ class Sleeper:
         return working > capacity
 
     def enforce_cap(self, working: int | None = None) -> None:
-        """Consolidate the oldest memories if working memory exceeds its capacity.
+        """Consolidate the oldest memories if working memory exceeds its capacity, unless postponed.
 
         With a host, this only queues the work for a background thread; without one, the work is done here,
         without a model. `working` is the number of working memories, if known. Errors are logged, not raised.
