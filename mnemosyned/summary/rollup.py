@@ -263,8 +263,8 @@ class _RollupComposer:
     def choose_statements(self) -> None:
         """Choose the best statement of each summary, then the best of all while there is room.
 
-        If there is not enough room, the least informative summaries get none. On a short day of few
-        episodes, choose all statements.
+        The least informative summaries get none, unless no other is of their project. On a short day of few
+        episodes, choose all statements but questions.
         """
         selection = self._selection
         if self._says_all:
@@ -279,15 +279,21 @@ class _RollupComposer:
                 return
         gains = sorted(
             (
-                (max(map(selection.measure_gain, pool), default=0.0), pool)
-                for pool in self._pools
+                (max(map(selection.measure_gain, pool), default=0.0), at, pool)
+                for at, pool in enumerate(self._pools)
             ),
             key=lambda entry: -entry[0],
         )
         least = 0.0  # without those far below the median, unless all texts are small
         if self._size > SMALL_CHARS and gains:
             least = gains[len(gains) // 2][0] * TRIVIAL_SHARE
-        ranked = [pool for gain, pool in gains if gain >= least]
+        ranked: list[list[Statement]] = []
+        projects = {""}  # those that have a statement, and what is of none
+        for gain, at, pool in gains:
+            project = self._sources[at].project
+            if gain >= least or (gain and project not in projects):
+                ranked.append(pool)
+                projects.add(project)
         for left, pool in zip(range(len(ranked), 0, -1), ranked, strict=True):
             share = selection.room / left * SHARE_OF_LINE
             self._choose_best(pool, int(max(share, FIRST_CHARS)))

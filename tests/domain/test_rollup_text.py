@@ -86,6 +86,14 @@ def test_a_line_begins_with_its_project_and_its_day_or_week(
     assert level is not Level.MONTH or "Mon 9 March" not in "".join(lines)
 
 
+def test_a_day_leaves_out_no_project_for_another_with_more_news() -> None:
+    news = [("tideline", text) for text in (OUTAGE, BILLING, CRANE)]
+
+    lines = rolled(*news, ("shop", "the offer has 14 hours"), ("", "the tea")).lines
+
+    assert lines[-1] == "[shop] the offer has 14 hours"
+
+
 def test_a_month_of_one_week_is_that_week() -> None:
     rolled_up = rolled(WEEK, level=Level.MONTH, terms="crane\npool")
 
