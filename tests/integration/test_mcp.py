@@ -26,7 +26,8 @@ from mnemosyned.agents.mcp.server import (
     UnreachableDaemon,
     mcp_route,
 )
-from mnemosyned.agents.mcp.tools import LISTED
+from mnemosyned.agents.mcp.tools import LISTED, merge_hits
+from mnemosyned.memory.values import Hit, Tier
 from mnemosyned.storage.sqlite.store import SqliteStore
 
 MODERN_META = {
@@ -566,6 +567,24 @@ def test_hits_of_this_project_come_before_others_and_do_not_hide_them(
     assert hits[3]["id"] == other
     only = client.call("recall", query="deploy", only_this_project=True)["hits"]
     assert {hit["id"] for hit in only} <= set(mine)
+
+
+def test_a_far_more_relevant_hit_comes_before_those_of_the_project() -> None:
+    own, other = (
+        [
+            Hit(
+                id=id, tier=Tier.WORKING, score=1.0, snippet="", content="",
+                created_at=NOON, session=id, source=None, confidence=confidence,
+            )
+            for id, confidence in hits
+        ]
+        for hits in (
+            (("a", 0.9), ("b", 0.3), ("c", 0.2), ("d", 0.2), ("e", 0.1)),
+            (("A", 0.7), ("B", 0.3), ("C", 0.2)),
+        )
+    )  # fmt: skip
+
+    assert "".join(hit.id for hit in merge_hits(own, [*own, *other])) == "aAbcdBeC"
 
 
 def test_pages_of_recall_continue_each_other(

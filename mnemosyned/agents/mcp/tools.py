@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from operator import attrgetter
 from typing import Any
 
@@ -155,14 +155,21 @@ key_of = attrgetter("owner", "id")
 def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
     """Return one ranking, with a hit from `everywhere` after every `PROJECT_SHARE` hits of the project.
 
-    A longer ranking does not change the beginning of the list, so that pages continue each other.
+    A hit of the project comes after one from elsewhere that is more than twice as probably relevant. A
+    longer ranking does not change the beginning of the list, so that pages continue each other.
     """
     mine = set(map(key_of, project))
-    others = (hit for hit in everywhere if key_of(hit) not in mine)
+    others = deque(hit for hit in everywhere if key_of(hit) not in mine)
     hits: list[Hit] = []
-    for start in range(0, len(project), PROJECT_SHARE):
-        hits += project[start : start + PROJECT_SHARE]
-        hits += islice(others, 1)
+    count = 0
+    for hit in project:
+        while others and (
+            count == PROJECT_SHARE or others[0].confidence > 2 * hit.confidence
+        ):
+            hits.append(others.popleft())
+            count = 0
+        hits.append(hit)
+        count += 1
     return [*hits, *others]
 
 
