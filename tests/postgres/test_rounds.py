@@ -14,6 +14,7 @@ from support.fakes import FakeClock
 from support.settings import change
 
 from mnemosyned.assembly.owners import OwnerMemories
+from mnemosyned.errors import NotFound
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.values import Tier
 from mnemosyned.sleep import cycle
@@ -187,6 +188,19 @@ def test_a_purge_that_was_refused_is_not_tried_again_at_once(
         assert rounds.run(at=MONDAY) == [anna]
 
     assert tried == [purge.TABLES]
+
+
+def test_a_question_to_an_owner_who_was_removed_meanwhile_says_so(
+    rounds: Rounds,
+) -> None:
+    anna = rounds.add("anna")
+    rounds.remember(anna, "a")
+    memory = rounds.memories.get(anna)
+
+    rounds.memories.owners.remove("anna")
+
+    with pytest.raises(NotFound, match="this owner was removed"):
+        memory.service.call(Recall("which bells rang at the belfry?"))
 
 
 class _Nobody(set[int]):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain
 
+from mnemosyned.errors import NotFound
 from mnemosyned.memory.ports import SearchStore
 from mnemosyned.search.finding import (
     ORDERED_MAX,
@@ -144,7 +145,7 @@ class PostgresIndex(CommonIndex):
     def totals(self) -> OriginalTotals:
         row = (self._session.first or self._session.execute(TOTALS)).fetchone()
         if row is None:
-            return OriginalTotals(0, 0, slept=False, states=False)
+            raise NotFound("this owner was removed from the database")
         *totals, episodes, last, rewordings = row
         self._session.owner_version = totals[-1]
         self._all_words.use_cache(self._kept_rows, postings.Moment(rewordings, last))
