@@ -597,9 +597,9 @@ def compile_translation_rules() -> list[_TranslationRules]:
         _compile_rules(phrases, phrase_rules),
         *map(_compile_period_rules, GRAMMARS[0].periods),
         _compile_rules(ago, _ago_translation_rules()),
+        _compile_rules({*MONTHS, *_RANGE_WEEKDAYS}, _range_translation_rules()),
         _compile_rules(MONTHS, _date_translation_rules()),
         _compile_rules(_DAYS_IN_FIGURES, [_DATE_IN_FIGURES, _DAY_ALONE]),
-        _compile_rules({*MONTHS, *_RANGE_WEEKDAYS}, _range_translation_rules()),
         _compile_rules(compounds, [(rf"({'|'.join(WEEKDAYS)})({parts})", r"\1 \2")]),
         _compile_rules(compounds.union(WEEKDAYS), _weekday_translation_rules()),
         _compile_rules(
@@ -670,7 +670,9 @@ def _range_translation_rules() -> Iterator[tuple[str, Translation]]:
     """Yield the rules for ranges, such as "von Mo bis Mi" and "mars à mai", and weekdays of a week."""
     weekday = join_alternatives(map(re.escape, _RANGE_WEEKDAYS))
     month = join_alternatives(map(re.escape, MONTHS))
-    point = rf"(?:{weekday}|(?:\d{{1,2}}\.? )?(?:{month}))\.?(?: \d{{4}})?"
+    point = (
+        rf"(?:{weekday}|(?:\d{{1,2}}\.? (?:de )?)?(?:{month}))\.?(?: (?:de )?\d{{4}})?"
+    )
     begin, end = _PATTERNS["range_begin"], _PATTERNS["range_end"]
     week = "(?P<week>(?:last|this|next) week)"
     on = join_grammars("on_weekday")
