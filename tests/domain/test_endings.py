@@ -8,7 +8,13 @@ import pytest
 from domain.test_patterns import is_ambiguous
 from support.cases import each_case
 
-from mnemosyned.text.endings.plain import A_PLACE, moves_thing
+from mnemosyned.text.endings.plain import (
+    A_PLACE,
+    VALUE_MARGIN,
+    WORDING_MARGIN,
+    moves_thing,
+    value_margin,
+)
 from mnemosyned.text.endings.rating import (
     CUE_COUNT,
     FORMER_SHARE,
@@ -373,6 +379,8 @@ class SureMeanings(EagerMeanings):
     ("The old laptop has 16 GB.", "The new laptop has 32 GB now."),
     ("We use Slack for chat.", "We use Teams for meetings now."),
     ("Our landlady is called Brandt.", "Our landlady moved to Bath."),
+    ("The kids take the bus to school.", "The bus back from school is cancelled."),
+    ("El vuelo a Lima sale a las 9.", "El vuelo de vuelta de Lima ahora sale a las 10."),
     ("CI tests on Linux with Python 3.12.", "CI tests on Linux now."),
     ("Backups go to S3 in Ireland.", "Backups now go to S3."),
     ("The API returns JSON.", "The API now returns JSON with snake_case keys."),
@@ -439,6 +447,33 @@ def test_a_thing_is_moved_from_where_it_was(
     (old,), (new,) = read_statements(older), read_statements(newer)
 
     assert moves_thing(old, new) == is_moved
+
+
+@each_case(("older", "newer", "margin"), [
+    ("For the phone we pay 89 euros.", "The phone costs 104 euros from May.", VALUE_MARGIN),
+    ("The heating is set to 21 degrees.", "The heating is at 19 degrees.", VALUE_MARGIN),
+    ("Het zwembad is op maandag.", "Zwembad op dinsdag.", VALUE_MARGIN),
+    ("The heater switches at 18 degrees.", "The heater starts working at 16 degrees.", WORDING_MARGIN),
+    ("The gateway timeout is 30 seconds.", "The gateway timeout is 3 requests.", 0.0),
+    ("The gym costs 30 euros a month.", "The gym costs 300 euros a year.", 0.0),
+    ("The rent is 900 euros.", "The garage rent is 80 euros.", 0.0),
+    ("The rent is 900 euros.", "The deposit for the rent is 1800 euros.", 0.0),
+    ("The rent is 900 euros.", "The rent was 850 euros.", 0.0),
+    ("The office in Lyon has 12 desks.", "The office in Paris has 40 desks.", 0.0),
+    ("Room 12 seats 8 people.", "Room 14 seats 12 people.", 0.0),
+    ("The flight to Oslo is on 4 May.", "The flight back from Oslo is on 9 May.", 0.0),
+    ("The bus leaves at 7:10.", "The bus gets there at 7:55.", 0.0),
+    ("Il corso base costa 60 euro.", "Il corso avanzato costa 90 euro.", 0.0),
+    ("The fee is 30 euros.", "The nursery costs 220 euros.", 0.0),
+    ("Yoga is at 18:00.", "Yoga is on Monday.", 0.0),
+    ("Yoga is at 18:00.", "Yoga is at 19:00 too.", 0.0),
+])  # fmt: skip
+def test_another_value_of_one_thing_needs_less(
+    older: str, newer: str, margin: float
+) -> None:
+    (old,), (new,) = read_statements(older), read_statements(newer)
+
+    assert value_margin(old, new) == margin
 
 
 @each_case(("newer", "former"), [

@@ -11,6 +11,7 @@ from typing import Any
 from mnemosyned.text.endings.statements import (
     DOUBTS,
     EXACT_KINDS,
+    MONTH_WORDS,
     PATTERNS,
     VALUE_KINDS,
     SentenceMeanings,
@@ -31,6 +32,9 @@ STEM = 3
 """Letters with which forms of a word and its compounds begin."""
 HOLDER_WORDS_MAX, NAME_WORDS_MAX, SUCCESSOR_WORDS_MAX = 2, 3, 4
 """Words of the name of who holds a role, of another name, and of what took the place of a former value."""
+VALUE_MARGIN, WORDING_MARGIN, OTHER_WORDS_MAX = 2.0, 1.0, 3
+"""How much less odds have to be for another value of one thing, and where both statements have words that the
+other has not; and how many such words there may be."""
 A_PLACE, A_PLACE_MIN = "city, town", 0.2
 """A text, and the cosine to it of the name of any place: those of software and firms reach .18."""
 CLAUSE = "clause"
@@ -65,15 +69,22 @@ _ADDITIVE, _DATED, _DEFINITE, _INDEFINITE, _LIGHT, _PLURAL = (
 _HOLDING = _WORDS["standing"] | _DATED
 _ARTICLES = _DEFINITE - _WORDS["others"]
 _CONTRARY = frozenset((*DOUBTS, "negation"))
+_SOFT = _HOLDING.union(
+    *(_WORDS[name] for name in ("light", "doing", "new", "prices", "valuing"))
+)
 _EMPTY = _LIGHT | _WORDS["every"] | _WORDS["new"]
-_PART = re.compile("as*f+s+-?[vc]|a?s+[pa]+f+s*-?[vc]|af+s*pa*s+-?[vc]")
-"""A fresh word in a subject: article, preposition, verb, change, fresh and shared word by their initials."""
+_PART = re.compile("as*f+s+-?[vc]|as+[pa]*b|a?s+[pa]+f+s*-?[vc]|af+s*pa*s+-?[vc]")
+"""A fresh word in a subject: article, back, preposition, verb, change, fresh and shared word by initials."""
 _LETTERS = (
     dict.fromkeys(_WORDS["parts"], "p")
     | dict.fromkeys(_WORDS["prices"], "s")
     | dict.fromkeys(_DEFINITE | _INDEFINITE | _WORDS["new"], "a")
     | dict.fromkeys(_HOLDING | _LIGHT, "v")
+    | dict.fromkeys(_WORDS["back"], "b")
 )
+_APART = re.compile("x|fp*s|sp+f|snv|^p+f")
+"""What tells what a value n is of: a name or period x, "garage rent", "deposit for the rent",
+"rent of the garage", "room 12 seats", "for the garage"."""
 
 
 def sought_words(statement: Statement) -> tuple[str, ...]:
@@ -592,6 +603,53 @@ def moves_thing(old: Statement, new: Statement) -> bool:
     return is_behind and all(
         (k in kinds[0]) == (k in kinds[1]) for k in ("when", "code")
     )
+
+
+def value_margin(old: Statement, new: Statement) -> float:
+    """Return how much less odds have to be where two statements only say two values of one thing, else 0.
+
+    "For the phone we pay 89 euros" and "the phone costs 104 euros from May" share a noun and have a number
+    with one unit, a time, weekday or date each. Few words of only one of them may tell other things apart.
+    """
+    is_no_value = bool(old.cues) or "gone" in new.cues or "i" in old.signs ^ new.signs
+    if is_no_value or (old.signs | new.signs) & _CONTRARY:
+        return 0.0
+    (kind, gone), (new_kind, fresh) = _read_value(old, new), _read_value(new, old)
+    is_other = not kind or kind != new_kind or len(gone) + len(fresh) > OTHER_WORDS_MAX
+    is_other |= bool(_search("required", old)) != bool(_search("required", new))
+    for word in () if is_other or "changed" in new.cues else new.frame[1:]:
+        is_other |= word.key in _WORDS["apart"]
+        is_other |= word.key.endswith("ed") and is_among(word.key, old)
+    for was in gone:
+        is_other |= any(was[-4:] == w[-4:] or gone[was] == fresh[w] for w in fresh)
+    return 0.0 if is_other else WORDING_MARGIN if gone and fresh else VALUE_MARGIN
+
+
+def _read_value(statement: Statement, other: Statement) -> tuple[str, dict[str, str]]:
+    """Return the kind of the value that only `statement` has, if one, and its own words by the words before."""
+    kinds: set[str] = set()
+    rest: dict[str, str] = {}
+    narrowing = _WORDS["narrowing"] | _WORDS["back"]
+    letters = before = unit = ""
+    for word in statement.frame:
+        key, is_shared = word.key, is_among(word.key, other)
+        if word.kind in EXACT_KINDS:
+            is_start = key.isalpha() and before in _WORDS["since"]  # "from May"
+            letters += "-" if is_shared or is_start else "n"
+            if letters[-1] == "n":
+                is_day = word.unit or key in MONTH_WORDS
+                when = "weekday" if is_weekday(key) else "day" if is_day else "time"
+                soon = before if before in _WORDS["soon"] else ""
+                kinds.add(f"{word.unit} {soon}" if word.kind != "when" else when)
+        elif (word.kind and key not in _SOFT and not unit) or key in narrowing:
+            is_thing = word.kind == "name" or key in narrowing
+            letters += "s" if is_shared else "x" if is_thing else "f"
+            rest |= {} if is_shared else {key: before}
+        elif key not in _DEFINITE | _INDEFINITE or key in _WORDS["parts"]:
+            letters += "p" if key in _WORDS["parts"] else _LETTERS.get(key, "-")
+        before, unit = key, word.unit
+    is_one = len(kinds) == 1 and "s" in letters and not _APART.search(letters)
+    return kinds.pop() if is_one else "", rest
 
 
 def _are_elsewhere(old: Statement, new: Statement) -> bool:

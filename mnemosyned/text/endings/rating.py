@@ -21,6 +21,7 @@ from mnemosyned.text.endings.plain import (
     read_clauses,
     sought_words,
     surely_ends,
+    value_margin,
 )
 from mnemosyned.text.endings.statements import (
     CUES,
@@ -148,6 +149,7 @@ def rate_endings(
         features = list_features(old, new)
         odds = _add_trees("words", features)
         margin = SURE_ODDS if moves_thing(old, new) else plain_margin(features)
+        margin = max(margin, value_margin(old, new))
         is_possible = odds >= model["words"]["excluded"] or margin > PLAIN_MARGIN
         if (is_possible or not meanings) and new.text not in old.text:
             pairs.append((odds - model["words"]["least"], old, features, margin))

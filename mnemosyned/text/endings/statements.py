@@ -89,7 +89,7 @@ RULES = tuple(
 _OPENER = re.compile(_SHARED["openers"] + r"(?<!\w)")
 _NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
 _WEEKDAYS = frozenset(map(fold_case, (*WEEKDAYS, *_SHARED["weekdays"].split())))
-_MONTHS = frozenset(map(fold_case, MONTHS))
+MONTH_WORDS = frozenset(map(fold_case, MONTHS))
 _MONTH = f"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
 NAMING = ("naming", "renaming")
 PATTERNS = {
@@ -249,7 +249,7 @@ def _read_words(
             kind = ""
         elif key in _COUNTS:
             kind = "number"
-        elif key in _MONTHS and len(key) > 3 and key not in ("march", "may"):
+        elif key in MONTH_WORDS and len(key) > 3 and key not in ("march", "may"):
             kind = "when"
         else:
             is_name = is_name or text[start + 1 : end] != low[start + 1 : end]
