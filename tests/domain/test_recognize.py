@@ -242,6 +242,11 @@ def test_instructions_and_preferences_are_learned_with_all_their_clauses() -> No
     ("Podias, no futuro, escrever as datas em formato ISO?", None),
     ("Zou je datums voortaan in ISO-formaat willen schrijven?", None),
     ("Мог бы ты впредь писать даты в формате ISO?", None),
+    ("Het sjabloon is van de notaris. Wijzig het nooit zonder overleg.", None),
+    ("Our mascot is called Pim. Always write his name in capitals.", None),
+    ("would you mind not using tables from now on?", None),
+    ("de hoje em diante põe sempre a fonte", None),
+    ("a l'avenir mets toujours la source", None),
     ("it drives me mad when you reformat files", None),
     ("Меня бесит, когда ты меняешь чужие файлы.", None),
     ("Customer names must never leave this machine.", None),
@@ -303,6 +308,7 @@ It's a habit of his to be late.
 No errors in the log.
 tests: 3 failed, 120 passed
 For now, never push to main.
+don't merge until I've looked at it
 Fry the onions, never let them brown, add the rice and stir.
 Sie will immer als Erste reden, das nervt alle.
 it drives me mad when the build fails
