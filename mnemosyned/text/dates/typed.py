@@ -10,6 +10,7 @@ import unicodedata
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
+from itertools import chain
 from typing import Literal
 
 from mnemosyned.instants import in_zone, shift, shift_months
@@ -233,8 +234,6 @@ LEAP_YEARS = 8
 """Years within which there is a 29 February."""
 _MONTHS_OF_A_YEAR = 12
 _DAY = timedelta(days=1)
-_IN_MONTH = re.compile(r"\Ain (?=\S+ \d{4}\Z)")
-"""The "in" that a translation has before a month with its year; no rule expects it."""
 _FILLERS = re.compile(_PATTERNS["fillers"])
 """Words without meaning before a time."""
 _ARTICLES = ("the ", "in ", "on the ", "le ", "la ", "el ", "il ", "l'")
@@ -298,14 +297,11 @@ def _read_words_for_day(words: str, now: datetime, *, ahead: bool) -> TypedTime 
     a year is the coming one.
     """
     bare = _FILLERS.sub("", words)
+    forms = (words, bare, *(f"{article}{bare}" for article in _ARTICLES))
     # Most are English, or names and numbers alone: the translation is compiled for the others.
-    for form in (words, bare):
+    for form in chain(forms[:2], map(translate_times, forms)):
         english = names_in_english(form).lower()
         if day := _read_english_time(english, now, ahead=ahead):
-            return day
-    for form in (words, bare, *(f"{article}{bare}" for article in _ARTICLES)):
-        english = names_in_english(translate_times(form)).lower()
-        if day := _read_english_time(_IN_MONTH.sub("", english), now, ahead=ahead):
             return day
     weekday, _, date = bare.partition(" ")
     number = WEEKDAYS.get(weekday.rstrip(",."))
