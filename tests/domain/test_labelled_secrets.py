@@ -189,13 +189,16 @@ def test_a_secret_that_ended_its_sentence_is_known_without_the_mark() -> None:
     [
         ("staging, login dana / pool-Gate-77", "staging, login dana / [secret:password]"),
         ("Zugangsdaten karin / Hobel-Bank7", "Zugangsdaten karin / [secret:password]"),
+        ("review@tide.example / Swim!2026", "review@tide.example / [secret:password]"),
+        ("write to ann@tide.example / Room B12, www.tide.example / Guide-2026", ""),
+        ("chave da API: abcdef123456789x", "chave da API: [secret:api_key]"),
         ("api key: acme2024production", "api key: [secret:api_key]"),
         ("The key is `knuth1984literate`.", ""),
         ("the login page / v2-signup", ""),
         ("login of the shop / Version2b", ""),
     ],
 )  # fmt: skip
-def test_a_login_needs_no_colon_and_a_key_may_be_of_a_bibliography(
+def test_a_login_needs_no_colon_nor_name_and_a_key_may_be_of_a_bibliography(
     text: str, masked: str
 ) -> None:
     assert mask_secrets(text) == (masked or text)
