@@ -10,11 +10,7 @@ from functools import lru_cache
 from math import ceil
 
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.summary.statements import (
-    COURTESY_WORDS_MAX,
-    is_courtesy,
-    remove_pasted_lines,
-)
+from mnemosyned.summary.statements import COURTESY_WORDS_MAX, is_courtesy, remove_pasted
 from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.secrets.masking import PLACEHOLDER, mask_secrets
@@ -174,12 +170,11 @@ def _find_telling_sentences(
 ) -> Iterator[tuple[str, tuple[TextToken, ...], bool]]:
     """Yield (sentence, tokens, makes sense alone) for sentences of a memory that may matter later.
 
-    Left out are questions, greetings, requests for the work of the moment, feelings, hypotheses, results
-    of tests, pasted logs and code, long sentences, and those mainly about a secret. `is_agent` is True
-    for an agent's memory.
+    Left out are questions, greetings, requests for work, feelings, hypotheses, results of tests, pasted lines,
+    long sentences, and those mainly about a secret. `is_agent` is True for an agent's memory.
     """
     has_secret = mask_secrets(content) != content
-    for sentence, _ in split_sentences(remove_pasted_lines(content)):
+    for sentence, _ in split_sentences(remove_pasted(content)):
         text = sentence.strip()
         if is_question(text) or text.endswith(":") or len(text) > SENTENCE_CHARS_MAX:
             continue

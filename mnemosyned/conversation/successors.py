@@ -24,7 +24,7 @@ from mnemosyned.conversation.injected import InjectedQuote, InjectedSection
 from mnemosyned.memory.engine_ports import NOT_COMPARED, MemoryComparison
 from mnemosyned.memory.injections import BriefingEdits
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
-from mnemosyned.search.query import Match, RankedResult
+from mnemosyned.search.query import MAIN_SHARE, Match, RankedResult
 from mnemosyned.text.endings.rating import rate_words
 from mnemosyned.text.endings.statements import read_statements
 from mnemosyned.text.tokens import (
@@ -456,8 +456,10 @@ def put_successors_first(
     place_of: dict[str, int] = {}
     """The places of the results, by their statements."""
     for place, result in enumerate(results[:COMPARED_MAX]):
-        for position in result.main_positions:
-            if position in by_position:
+        scores = dict(result.lines)
+        least = MAIN_SHARE * max(scores.values(), default=0.0)
+        for position in result.positions:
+            if position in by_position and scores.get(position, least) >= least:
                 place_of.setdefault(str(position), place)
     first = [id for id, place in place_of.items() if place < FIRST_RESULTS]
     if not first or len(place_of) == 1:

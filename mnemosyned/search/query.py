@@ -242,13 +242,6 @@ class RankedResult(NamedTuple):
         own = [] if self.memory is None else [self.memory]
         return own + [position for position, _ in self.lines]
 
-    @property
-    def main_positions(self) -> list[int]:
-        """The positions without lines that have less than `MAIN_SHARE` of the best line's score."""
-        least = MAIN_SHARE * self.lines[0][1] if self.lines else 0.0
-        side = {position for position, score in self.lines if score < least}
-        return [position for position in self.positions if position not in side]
-
 
 @dataclass(frozen=True, slots=True)
 class Documents:

@@ -544,9 +544,8 @@ def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> lis
         if hit.id in added:
             return
         added.add(hit.id)
-        least = MAIN_SHARE * hit.lines[0].score if hit.lines else 0.0
-        lines = [line.ended for line in hit.lines if line.score >= least]
-        every = (hit.ended, *lines)
+        least = MAIN_SHARE * max((line.score for line in hit.lines), default=0.0)
+        every = (hit.ended, *(line.ended for line in hit.lines if line.score >= least))
         by = {each.by for ended in every for each in ended}
         for other in noted if by else ():
             if not by.isdisjoint((other.id, *(line.id for line in other.lines))):

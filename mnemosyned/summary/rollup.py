@@ -269,11 +269,8 @@ class _RollupComposer:
         selection = self._selection
         if self._says_all:
             for statement in chain.from_iterable(self._pools):
-                is_question = statement.text.endswith(tuple(QUESTION_MARKS))
-                if (
-                    not is_question
-                    and selection.count_chars(statement) <= selection.room
-                ):
+                asks = statement.text.endswith(tuple(QUESTION_MARKS))
+                if not asks and selection.count_chars(statement) <= selection.room:
                     selection.select(statement)
             if selection.kept:
                 return
@@ -349,9 +346,7 @@ class _RollupComposer:
                 speaker != ""
                 or statement.role not in SPEAKERS
                 or is_first_person(tokenize(statement.text))
-                or _SPEAKER.match(
-                    statement.text
-                )  # else "Noted: …" has a speaker "Noted"
+                or _SPEAKER.match(statement.text)  # "Done: …", or "Done" were a speaker
             )
             if named and statement.role and statement.role != speaker:
                 text += f"{statement.role}: "

@@ -80,8 +80,7 @@ def rate_event(
 
     Feelings, advice, compliments, questions and a pronoun at the start lower it. A decision or rule
     (`is_ruling`) has at least 1, unless it encourages or praises; a text without words has 0. Pronouns
-    are ignored if the preceding sentence is shown too (`is_introduced`), and a first letter in lower case
-    at the start of what somebody typed (`is_message`).
+    are ignored after the preceding sentence (`is_introduced`), and a lower case at a typed line (`is_message`).
     """
     sentence = sentence.replace("’", "'")
     marks = [_WORD_MARKS[word] for word in sentence.split()]
@@ -271,8 +270,6 @@ CLOSING_SIGNS = "\"'”’)]»*_`」"
 SENTENCE_ENDINGS = (*SENTENCE_ENDS, *CLOSING_SIGNS)
 """Signs at the end of a sentence that was not cut for its length."""
 _LIST_COMMAS_MIN, _LIST_WORDS_MAX = 2, 3
-PROSE_LINES_MAX = 2
-"""Lines of a text up to which none of it is taken for pasted."""
 _FENCE = ("```", "~~~")
 
 
@@ -367,8 +364,7 @@ class StatementReader:
         kinds = [word.kind for word in words]
         emphasis = tokens.emphasis_factor(words)
         form = emphasis
-        is_listing = _is_listing(text, kinds)
-        if is_listing:
+        if listed := _is_listing(text, kinds):
             form *= EVENTFUL_LISTING_FACTOR if form > 1 else LISTING_FACTOR
         elif form == 1 and tokens.EXACT_KINDS.isdisjoint(kinds):
             is_named = True in [word.capital for word in words[1:]]
@@ -391,9 +387,7 @@ class StatementReader:
                 sentence.text,
                 is_ruling=emphasis >= tokens.RULING,
                 is_introduced=needs is not None,
-                is_message=sentence.starts_line
-                and not is_listing
-                and sentence.role != "",
+                is_message=bool(sentence.role and sentence.starts_line and not listed),
             )
         named = self._names_all_speakers or is_first_person(words)
         self.statements.append(
@@ -506,39 +500,28 @@ def _is_listing(sentence: str, kinds: Sequence[tokens.TokenKind]) -> bool:
     Such a sentence has few stop words, a share below `PROSE_STOP_SHARE`. It also has signs of code or a
     command, or mostly exact values, or neither a comma nor a final mark. `kinds` are its tokens' kinds.
     """
-    ends = sentence.endswith(SENTENCE_ENDS) or "," in sentence
-    return kinds.count(_STOP) < PROSE_STOP_SHARE * len(kinds) and (
-        not ends or _has_signs_or_values(sentence, kinds)
+    if kinds.count(_STOP) >= PROSE_STOP_SHARE * len(kinds):
+        return False
+    if _PATTERNS["signs"].search(sentence):
+        return True
+    exact = sum(kind in tokens.EXACT_KINDS for kind in kinds)
+    return exact > len(kinds) / 2 or not (
+        sentence.endswith(SENTENCE_ENDS) or "," in sentence
     )
 
 
-def _has_signs_or_values(sentence: str, kinds: Sequence[tokens.TokenKind]) -> bool:
-    exact = sum(kind in tokens.EXACT_KINDS for kind in kinds)
-    return exact > len(kinds) / 2 or bool(_PATTERNS["signs"].search(sentence))
-
-
-def remove_pasted_lines(text: str) -> str:
-    """Return a text without pasted logs, traces, tables and code: from such a line on, up to an empty line.
-
-    A text of one or two lines stays whole, and a line of a list does not begin pasted lines.
-    """
-    lines = text.splitlines()
+def remove_pasted(text: str) -> str:
+    """Return a text of several lines without logs, traces and code: from such a line up to an empty one."""
     kept: list[str] = []
-    is_pasted = False
-    for line in map(str.strip, lines if len(lines) > PROSE_LINES_MAX else ()):
-        if not line:
-            is_pasted = False
-        elif not _PATTERNS["bullet"].match(line):
-            kinds = [word.kind for word in tokens.tokenize(line)]
-            is_pasted |= bool(
-                _PATTERNS["stamp"].match(line)
-                or _PATTERNS["frame"].match(line)
-                or _PATTERNS["code"].search(line)
-                or (_is_listing(line, kinds) and _has_signs_or_values(line, kinds))
+    pasted = False
+    for line in map(str.strip, text.splitlines()):
+        if not (line and pasted):
+            pasted = not _PATTERNS["bullet"].match(line) and bool(
+                _PATTERNS["frame"].match(line) or _PATTERNS["code"].search(line)
             )
-        if not is_pasted:
+        if not pasted:
             kept.append(line)
-    return "\n".join(kept) if len(lines) > PROSE_LINES_MAX else text
+    return "\n".join(kept) if text.count("\n") > 1 else text
 
 
 HEAD_CHARS_MIN = 25

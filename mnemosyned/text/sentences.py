@@ -59,11 +59,8 @@ _SHORT_MONTHS = frozenset(
 _DATE = re.compile(
     r"\b(?:am|de[mnr]|vom|zum|bis|seit|ab) \d{1,2}\. ?\d{1,2}\Z", re.IGNORECASE
 )
-"""A date in figures before its last full stop, as in "am 22.11."."""
-_DATES = re.compile(
-    r"(?:\.\d|\d\d)\. (?:bis|und|oder|a|e|ou|til|tot|[-–]) \d", re.IGNORECASE
-)
-"""The end of such a date before another, as in "21.12. bis 6.1."."""
+_DATES = re.compile(r"(?:\.\d|\d\d)\. (?:bis|und|oder|a|e|ou|til|tot|[-–]) \d")
+"""A date in figures before its last full stop, as in "am 22.11." and, second, in "21.12. bis 6.1."."""
 ABBREVIATION_CHARS_MAX = 12
 ABBREVIATION_LETTERS_MAX = 6
 """Letters of the longest abbreviation without a full stop inside."""

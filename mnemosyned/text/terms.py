@@ -523,10 +523,7 @@ def split_compound(word: str) -> tuple[str, ...]:
 
 
 def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return (word of `content`, compound with its neighbor): (`call`, `oncall`) for the text "on call".
-
-    A separable verb is joined, too: (`bauen`, `einbauen`) for "wann bauen wir es ein?".
-    """
+    """Return (word of `content`, word joined with its neighbor or the last word): (`call`, `oncall`)."""
     searched = {word.lower(): word for word in content}
     words = [raw.strip(_EDGE_MARKS) for raw in text.split()]
     hyphened, neighboring = [], []

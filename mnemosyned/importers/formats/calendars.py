@@ -140,9 +140,6 @@ def _make_entry_memory(entry: CalendarEntry, session: str) -> Remember:
     """Return the memory of a calendar entry, with people and place. Raises `PARSE_ERRORS`."""
     begin = _read_property_time(entry, "DTSTART") or _read_property_time(entry, "DUE")
     end = _read_property_time(entry, "DTEND")
-    duration = getattr(entry.get("DURATION"), "dt", None)
-    if begin and end is None and isinstance(duration, timedelta):
-        end = begin + duration
     title = _read_property_text(entry, "SUMMARY") or "Without title"
     lines = [title]
     if begin:

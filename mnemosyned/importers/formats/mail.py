@@ -135,35 +135,32 @@ def _extract_mail_text(message: EmailMessage) -> str:
 
 
 class _PageText(HTMLParser):
-    """The text of a page; lines of a quotation begin with `>`."""
+    """The text of a page; pieces of a quotation begin with `>`."""
 
     HIDDEN = frozenset({"script", "style", "head", "title"})
-    BREAKS = frozenset({"p", "br", "div", "tr", "li", "h1", "h2", "h3"})
+    BREAKS = frozenset({"p", "br", "div", "tr", "li", "h1", "h2", "h3", "blockquote"})
 
     def __init__(self) -> None:
         super().__init__()
         self.parts: list[str] = []
         self._hidden = 0
-        self._quotations: list[int] = []
-        """Positions in `parts` at which the open quotations begin."""
+        self._quoted = 0
 
     def handle_starttag(self, tag: str, _attrs: object) -> None:
         """Hide the text after a tag such as `script`; begin a new line at a tag such as `p`."""
         self._hidden += tag in self.HIDDEN
-        if tag == "blockquote":
-            self._quotations.append(len(self.parts))
+        self._quoted += tag == "blockquote"
         if tag in self.BREAKS:
             self.parts.append("\n")
 
     def handle_endtag(self, tag: str) -> None:
-        """Show text again after the closing tag of a hidden element, and mark the lines of a quotation."""
+        """Show text again after the closing tag of a hidden element; end a quotation."""
         self._hidden = max(0, self._hidden - (tag in self.HIDDEN))
-        if tag == "blockquote" and self._quotations:
-            begin = self._quotations.pop()
-            lines = "".join(self.parts[begin:]).split("\n")
-            self.parts[begin:] = ["\n", *(f"> {line}\n" for line in lines if line)]
+        if tag == "blockquote" and self._quoted:
+            self._quoted -= 1
+            self.parts.append("\n")
 
     def handle_data(self, data: str) -> None:
         """Keep a piece of the page's text, with single spaces, unless it is in a hidden element."""
-        if not self._hidden:
-            self.parts.append(" ".join(data.split()) + " " if data.strip() else "")
+        if not self._hidden and data.strip():
+            self.parts.append("> " * self._quoted + " ".join(data.split()) + " ")

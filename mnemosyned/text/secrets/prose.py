@@ -290,8 +290,9 @@ _DIGIT = re.compile(r"\d")
 _LETTER = re.compile(r"[^\W\d_]")
 _SPLIT = re.compile(r"[_.:/=-]+")
 _MIXED = re.compile(r"(?=.*\d)(?=.*[a-z])(?=.*[A-Z]).{8}")
-_CITED = re.compile(r"[a-z]+(?:19|20)\d\d[a-z]*")
-"""The key of an entry in a bibliography, such as `knuth1984literate`."""
+_CITED = re.compile(
+    r"[a-z]+(?:19|20)\d\d[a-z]*"
+)  # in a bibliography: `knuth1984literate`
 _EDGE_RUN = re.compile(f"[{re.escape(EDGES)}]*")
 
 _AND_NOW, _AS, _DETERMINERS, _CLAUSE = map(
@@ -627,19 +628,16 @@ def _find_answers(name: SecretName) -> Iterator[Secret]:
 
 
 def _find_logins(name: SecretName) -> Iterator[Secret]:
-    """Yield the password after the slash in "credentials: user / password".
-
-    Without a colon, as in "login user / password", the user is one word, and the password mixes lower and
-    upper case with digits: prose may have "login page / step2".
-    """
+    """Yield the password after the slash in "credentials: user / password", or in "login user / Pass-1"."""
     text = name.text
     for link in find_value_links(name):
         slash = _AFTER_SLASH.match(text, link.start)
         value = _keep_if_strong(read_candidate(text, slash.end())) if slash else None
         if not slash or value is None:
             continue
-        is_one_word = len(slash[0].split()) == 2
-        if link.sign == ":" or (is_one_word and _MIXED.match(value.text)):
+        # Without a colon, prose may have "login page / step2".
+        is_likely = len(slash[0].split()) == 2 and _MIXED.match(value.text)
+        if link.sign == ":" or is_likely:
             yield _make_password(text, value)
             return
 
