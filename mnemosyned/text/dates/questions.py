@@ -638,17 +638,14 @@ def _ago_translation_rules() -> Iterator[tuple[str, Translation]]:
 def _compile_period_rules(period: str) -> _TranslationRules:
     """Return the rules for a period such as "week": "letzte Woche", "la semaine prochaine"."""
     names = [(grammar, grammar.periods.get(period, "(?!)")) for grammar in GRAMMARS]
-    rules = [
-        (
-            "|".join(  # each in one language: Polish "to" and French "an" are no year
-                f"(?:{getattr(grammar, f'{step}_before') or '(?!)'})(?:{name})"
-                f"|(?:{name}) (?:{getattr(grammar, f'{step}_after', '') or '(?!)'})"
-                for grammar, name in names
-            ),
-            f"{step} {period}",
+    rules = list[tuple[str, Translation]]()
+    for step in ("last", "this", "next"):
+        forms = (  # each in one language: Polish "to" and French "an" are no year
+            f"(?:{getattr(grammar, f'{step}_before') or '(?!)'})(?:{name})"
+            f"|(?:{name}) (?:{getattr(grammar, f'{step}_after', '') or '(?!)'})"
+            for grammar, name in names
         )
-        for step in ("last", "this", "next")
-    ]
+        rules.append(("|".join(forms), f"{step} {period}"))
     return _compile_rules(_WORD.findall("|".join(name for _, name in names)), rules)
 
 
@@ -660,10 +657,8 @@ def _date_translation_rules() -> Iterator[tuple[str, Translation]]:
     on_day, in_month = join_grammars("on_day"), join_grammars("in_month")
     yield rf"(?:(?:{on_day}) )?{number}{_OF}{named}{_YEAR}", _translate_date
     yield rf"(?:{in_month}) {named}{_YEAR}", _translate_date
-    yield (
-        rf"(?<!\d )(?<!\d\. )(?<!in ){named} {_OF}(?P<year>\d{{4}})",
-        _translate_date,
-    )
+    undated = rf"(?<!\d )(?<!\d\. )(?<!in ){named} {_OF}(?P<year>\d{{4}})"
+    yield undated, _translate_date
 
 
 def _range_translation_rules() -> Iterator[tuple[str, Translation]]:
