@@ -75,7 +75,7 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         await remember_all(self._caller, memories)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Return the text without last lines of `tokens_to_truncate` tokens or more; None if none is left."""
+        """Return the text less last lines of at least `tokens_to_truncate` tokens; None if nothing is left."""
         lines = content.splitlines()
         counter = TokenEstimator()
         wanted = counter.count(content) - tokens_to_truncate

@@ -96,7 +96,7 @@ class MnemosyneSession(SessionABC):
         return items[::-1]
 
     def _pop_newest(self) -> Steps[TResponseInputItem | None]:
-        """Return steps that forget the newest item, and pruned ones after it; give the item, or None."""
+        """Return steps to forget the newest item, and pruned items after it; the value is the item, or None."""
         lines = yield from list_records(session=self.session_id, source=self._source)
         for line in reversed(lines):
             item: TResponseInputItem | None = yield from read_record_value(line.id)

@@ -137,7 +137,7 @@ def should_compact(policy: CompactionPolicy, usage: int) -> CompactionDecision:
 def decide_at_threshold(
     usage: int, fraction: float, max_tokens: int
 ) -> CompactionDecision:
-    """Return whether to compact: if `usage` reaches a `fraction` of `max_tokens`, which must be above 0."""
+    """Return whether to compact: if `usage` reaches a `fraction` of `max_tokens`; never if that is 0."""
     reached = max_tokens > 0 and usage >= make_exact_fraction(fraction) * max_tokens
     return CompactionDecision(
         reached, f"{fraction:.0%} of {max_tokens:,}" if reached else ""

@@ -43,7 +43,7 @@ def estimate_need(prompt: str, rate: RatePrompt | None = None) -> float:
 
 
 def rate_form(prompt: str) -> float:
-    """Return what a question's form, and a word for something known, add to the log odds of `estimate_need`."""
+    """Return the log odds that `estimate_need` adds for a question and for a word such as "the" or "our"."""
     is_question, is_definite = _find_form(prompt)
     return ODDS_OF_QUESTION * is_question + ODDS_OF_DEFINITE * is_definite
 
@@ -55,7 +55,7 @@ def _find_form(prose: str) -> tuple[bool, bool]:
 
 
 def has_answer_form(prompt: str, text: str) -> bool:
-    """Return whether a text has the form of an answer: a time for "when", a name for "who", the same run."""
+    """Return whether a text may answer a prompt: a time for "when", a name for "who", or the same "run 7"."""
     return bool(
         (_PATTERNS["when"].search(prompt) and says_when(text))
         or (_PATTERNS["who"].search(prompt) and _PATTERNS["name"].search(text))
@@ -64,7 +64,7 @@ def has_answer_form(prompt: str, text: str) -> bool:
 
 
 def _find_numbered(text: str) -> set[str]:
-    """Return what a text names by a number or letter, such as "run 7" and "experiment a"."""
+    """Return the numbered or lettered things in a text, such as "run 7" and "experiment a"."""
     return {name.lower() for name in _PATTERNS["numbered"].findall(text)}
 
 

@@ -121,9 +121,10 @@ def consolidate_memories(
     trigger: ConsolidationTrigger | None = None,
     now: datetime | None = None,
 ) -> ItemsConsolidated:
-    """Return memories with one summary in place of the unconsolidated ones of each category, if three or more.
+    """Return memories with one summary per category in place of the unconsolidated memories.
 
-    `trigger` decides whether this is due. Without the model `complete`, the texts are joined as a list.
+    Categories with fewer than `GROUP_MIN` unconsolidated memories stay as they are. `trigger` decides whether
+    a consolidation is due. Without the model `complete`, the texts are joined as a list.
     If the model fails or answers nothing, the category's memories stay for the next run.
     """
     reason = (trigger or ConsolidationTrigger()).reason(memories, now=now)

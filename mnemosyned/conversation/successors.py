@@ -207,7 +207,7 @@ class SuccessorFinder:
         ]
 
     def sure_successors_of(self, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Yield (id, successor's id) for each statement in `ids` and each of its sure successors."""
+        """Yield (id, successor's id) for every sure successor of the statements with these ids."""
         self._comparison = self._compare(list(self._memories))
         for each in self._statements:
             memory = each.memory
@@ -221,7 +221,7 @@ class SuccessorFinder:
     def _add_related(
         self, newest: InjectedQuote, others: Sequence[InjectedQuote]
     ) -> InjectedQuote:
-        """Return `newest` with related `others`, up to limits: those that add keywords, new to the agent."""
+        """Return `newest` with related quotes from `others`, up to limits: new to the agent, with new words."""
         related = {each.id: each for each in newest.related}
         keywords = find_keywords(newest.text)
         for each in others:
@@ -258,7 +258,7 @@ class SuccessorFinder:
         def find_contained_ending(
             text: str, ended: Sequence[EndedStatement]
         ) -> EndedStatement | None:
-            """Return the first statement in `ended` that a text contains, or None; skip dropped successors."""
+            """Return the first of `ended` that a text mostly contains; skip endings by dropped memories."""
             keywords = find_keywords(text)
             for each in ended:
                 sentence = find_keywords(each.sentence)

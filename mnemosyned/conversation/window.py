@@ -200,7 +200,7 @@ class WindowSelection:
         return cost
 
     def _find_start(self, tokens: int) -> int:
-        """Return the lowest position from which all groups before the fresh tail fit in `tokens`, unsplit."""
+        """Return the lowest position from which whole groups before the fresh tail fit in `tokens`."""
         start = self._tail_start
         cuts = self.groups.cuts
         index = bisect_left(cuts, start)

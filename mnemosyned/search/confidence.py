@@ -125,7 +125,7 @@ class ResultJudge:
         """The same of neighbors, by row number: one is next to several lines."""
 
     def judge(self, result: RankedResult, text: str) -> tuple[float, str]:
-        """Return a result's confidence, 0 to 1, and the reason; `text` is judged if the candidates lack it."""
+        """Return a result's confidence, 0 to 1, and the reason; without candidates, `text` is judged."""
         query = self._query
         shown = [
             self._matches[position]
@@ -159,7 +159,7 @@ class ResultJudge:
         return confidence, reason
 
     def _judge_line(self, line: Match) -> tuple[float, float, set[int], set[int]]:
-        """Return the confidence of a text, its share of keywords, its terms, and more terms of neighbors."""
+        """Return the confidence of a text, its share of keywords, its terms, and terms only in neighbors."""
         reader = self._reader
         parts = gram_text(line.content) if line.grams else ""
         own = reader.terms_in(f"{line.role}\n{line.content}\n{parts}")
@@ -218,7 +218,7 @@ class ResultJudge:
 
 
 def format_period_asked(query: Query) -> str:
-    """Return the first time that a question names, as text, in the time zone of the question."""
+    """Return the first time of a question, which must name one, as text in the question's time zone."""
     span = query.spans[0]
     zone = query.now.tzinfo if query.now else None
     last = in_zone(shift(span.until, -_INSTANT), zone)

@@ -94,7 +94,7 @@ class SearchIndex(Protocol):
     def best_by_grams(
         self, table: IndexedTable, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Return (row number, BM25) of the best `limit` of the newest rows that share character pairs."""
+        """Return (row number, BM25) of the best `limit` of the newest rows with any of the pairs `terms`."""
         ...
 
     def best_episodes(
@@ -151,10 +151,10 @@ class SearchIndex(Protocol):
     def positions_around(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
-        """Return for each match the sorted row numbers around it, in its session and source.
+        """Return, per match, the sorted row numbers of memories around the match, in its session and source.
 
-        They are of memories within `REACH` rows that pass the filters; only direct neighbors are
-        sure to be included. `slept` says whether any memory was consolidated.
+        These memories are within `REACH` rows and pass the filters; only direct neighbors are sure to
+        be included. `slept` says whether any memory was consolidated.
         """
         ...
 
@@ -288,9 +288,9 @@ def _find_by_time(
 ) -> list[Match]:
     """Return further memories, not among `matches`, selected by the question's time or order alone.
 
-    Memories at `mentioning`, whose texts mention a time in the question, are always selected. If the
-    question asks for a kind of source (`query.asked`), memories from it are selected too: those of
-    each time in the question. Without a time, the newest or oldest about the subject are.
+    Memories at `mentioning`, whose texts mention a time in the question, are always selected. Others are
+    selected only from a kind of source that the question asks for (`query.asked`): the memories of each
+    time in the question or, without a time, the newest or oldest memories about the subject.
     """
     scores: dict[int, float] = dict.fromkeys(mentioning, FIRST_SCORE)
     if query.asked:

@@ -121,7 +121,7 @@ def place_by_time(
 def add_period_summary(
     results: Sequence[RankedResult], candidates: SearchCandidates, *, limit: int
 ) -> list[RankedResult]:
-    """Return the results, or if the period asked for has a summary, that and `limit` - 1 other results."""
+    """Return the results; if the period asked for has a summary, return it with `limit` - 1 others."""
     if candidates.summary is None:
         return list(results)
     score = results[0].score if results else 1.0

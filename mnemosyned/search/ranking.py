@@ -262,9 +262,10 @@ class _RankKey(NamedTuple):
 def rank(
     query: Query, candidates: SearchCandidates, reader: TermReader | None = None
 ) -> list[RankedResult]:
-    """Return the best results, best first, at most one for each episode and its originals.
+    """Return the best results, best first, at most one for an episode and its originals.
 
-    `reader` reads the question's terms; if None, a reader is made.
+    If the period asked for has a summary, the summary is the first result. `reader` reads the question's
+    terms; if None, a reader is made.
     """
     if not candidates.memories and not candidates.episodes:
         return add_period_summary([], candidates, limit=query.limit)

@@ -323,7 +323,7 @@ class _FormMatcher:
 def _phrase_score(
     text: str, scores: Sequence[float], places: Mapping[int, Sequence[int]]
 ) -> float:
-    """Sum the lower scores of pairs of terms that follow each other in the question and closely in a text."""
+    """Return the sum of the lower scores of pairs of terms: adjacent in the question, and close in a text."""
     weights = WEIGHTS.bm25
     total = 0.0
     for term, found in places.items():
@@ -350,11 +350,12 @@ def neighbor_scores(
     scores: Mapping[int, Sequence[float]],
     beside: Mapping[int, Sequence[tuple[int, int]]],
 ) -> dict[int, list[float]]:
-    """Return {row number: [highest share of a neighbor's score, for each of its scores]}.
+    """Return {row number: scores that a match gets from its neighbors}.
 
-    `scores` has the row numbers of the matches that lend to neighbors, with the same number of scores for
-    each. `beside` lists (row number, distance) of a match's neighbors; for other matches these are the
-    adjoining rows. Neighbors must have the same session and source, and be close in time.
+    `scores` has the lists of scores, all of one length, of the matches that lend to neighbors. A neighbor
+    gets a share of each score, and of several lenders the highest share. `beside` lists (row number, distance)
+    of a match's neighbors; a match not in `beside` has the adjoining rows. Neighbors must have the same
+    session, but not the default one, and the same source, and be close in time.
     """
     adjoining = [
         (step * distance, distance)

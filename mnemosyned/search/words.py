@@ -44,9 +44,9 @@ class WordRows(Protocol):
         ...
 
     def prefetch(self, asked: Iterable[tuple[Forms, int]]) -> None:
-        """Prepare for coming calls of `newest` with these words, each with its limit of rows.
+        """Prepare for coming calls of `newest` with these pairs of words and limit.
 
-        The results stay the same, but an index on a server can then read all of the words at once.
+        The results stay the same, but an index on a server can then read the rows of all pairs at once.
         """
         ...
 
@@ -483,8 +483,8 @@ def search_steps(
 ) -> Iterator[tuple[Sequence[str], bool]]:
     """Yield words to search for together, and whether a match needs all of them or any.
 
-    In order: the rarest words without one of them, all words, any of the rare words (at most
-    `rows_max` rows together), and all pairs. `words` are given the rarest first.
+    First come all but one of the `RAREST` words, with each of them left out in turn. Then come all words, then
+    any of the rare words (with at most `rows_max` rows together), then all pairs. `words` begin with the rarest.
     """
     rarest = words[:RAREST]
     if len(words) > PAIR:

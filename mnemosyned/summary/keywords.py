@@ -193,7 +193,7 @@ def _is_secret(words: Sequence[TextToken], place: int) -> bool:
 
 
 def join_terms(terms: Iterable[str]) -> str:
-    """Return index terms as one text, with each term on a line, as they are stored."""
+    """Return index terms as the text to store: one term a line."""
     return SEPARATOR.join(terms)
 
 

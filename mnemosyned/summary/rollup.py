@@ -102,8 +102,8 @@ def _read_first_lines(text: str, chars_max: int) -> list[str]:
 def _find_speakers(texts: Iterable[str]) -> dict[str, bool]:
     """Return {speaker: whether it is a person} for names before a colon in the texts.
 
-    A name must occur twice, unless it is a known role or precedes a sentence in the first person, by which
-    a name other than a role is a person's.
+    A name must occur twice, or be a known role, or come before a sentence in the first person. Such a
+    sentence shows that the name, unless a role, is that of a person.
     """
     begun: Counter[str] = Counter()
     persons: set[str] = set()
@@ -126,9 +126,9 @@ def _find_speakers(texts: Iterable[str]) -> dict[str, bool]:
 def _split_by_speaker(
     text: str, said: datetime, speakers: Mapping[str, bool]
 ) -> Iterator[MemoryRecord]:
-    """Yield a memory for each part of a line that begins with one of the speakers' names.
+    """Yield a memory for each part of a line; a part begins with the name of a speaker.
 
-    The name becomes the memory's role; text before the first name has none. `said` is its time.
+    The name becomes the memory's role, and `said` the memory's time. Text before the first name has no role.
     """
     begins, role = 0, ""
     for speaker in _SPEAKER.finditer(text):
@@ -309,10 +309,10 @@ class _RollupComposer:
         )
 
     def render_lines(self) -> tuple[str, ...]:
-        """Return a line for each person, and for each project or the rest of each summary.
+        """Return the selected statements as lines, the lines of a project next to each other.
 
-        The lines of a project follow each other. Dates stand before the statements of a week or a
-        month if it has several summaries.
+        Without projects, a person's statements share a line, and so do the other statements of a summary.
+        Dates stand before the statements of a week or a month if it has several summaries.
         """
         lines: dict[tuple[str, str, int], list[Statement]] = {}
         for statement in self._selection.list_selected():

@@ -341,7 +341,7 @@ class StatementReader:
             before = statement.at
 
     def add_record_line(self, line: RecordLine) -> None:
-        """Add a `RecordLine`, which is about one or several records, as one statement."""
+        """Add a line about one or several records as one statement."""
         words = tokens.tokenize(line.text)
         statement = Statement(
             len(self.statements),
@@ -423,9 +423,9 @@ class StatementReader:
 
 
 def _split_sentences(content: str) -> Iterator[tuple[str, bool, bool]]:
-    """Yield each sentence of a memory's text, whether it starts a line, and whether it is prose.
+    """Yield (sentence, starts a line, is prose) for the sentences of a memory's text.
 
-    Code is not prose, nor is a part of a sentence that was cut for its length.
+    Code is not prose; nor are the parts of a sentence that was cut for its length.
     """
     parts = split_sentences(content)
     if len(parts) == 1:

@@ -195,7 +195,7 @@ def find_matching_words(
 
 
 def cut_before_match(text: str, matching: Sequence[str], *, room: int = 100) -> str:
-    """Return a text, with `…` for its start if its first word of `matching` is beyond `room` characters."""
+    """Return a text; if the first matching word is beyond `room` characters, with `…` for the beginning."""
     first, _ = next(find_matching_words(text, matching), (0, 0))
     if first <= room:
         return text
@@ -205,9 +205,9 @@ def cut_before_match(text: str, matching: Sequence[str], *, room: int = 100) -> 
 def _words_pattern(words: Iterable[str]) -> str:
     """Return a regular expression that matches any of some words, with or without an ending.
 
-    A word of up to `SHORT_CHARS` letters takes common English endings, a longer one up to six letters, and
-    one with digits or signs none. A short word of a script without spaces matches anywhere in a text.
-    The pattern names each class of letters once, as compiling one takes milliseconds.
+    A word of up to `SHORT_CHARS` letters may have a common English ending, and a longer word any ending of up
+    to six letters. A word with digits or signs has no ending. A short word of a script without spaces matches
+    anywhere in a text. The pattern has each class of letters once, as compiling a class takes milliseconds.
     """
     anywhere, of_ending = list[str](), defaultdict[str, list[str]](list)
     for word in words:

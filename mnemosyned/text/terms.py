@@ -312,7 +312,7 @@ def is_vague(word: str) -> bool:
 
 
 def stems_with_content(text: str) -> set[str]:
-    """Return the stems of words that may identify a text, at most one for each chunk between spaces."""
+    """Return the stems of words that may identify a text, at most one per chunk between spaces."""
     return set(map(_CONTENT_STEMS.__getitem__, text.split())) - {""}
 
 
@@ -470,9 +470,10 @@ def has_unspaced_script(text: str) -> bool:
 
 
 def _compound_and_parts(token: str) -> list[str]:
-    """Return a compound such as `mother/daughter` and its words, or only the token if it is a code.
+    """Return a compound such as `mother/daughter`, then the words in the compound.
 
-    A compound is cut to `PHRASE_TOKENS_MAX` tokens. Empty for a token without letters or digits.
+    A code, a single word or a function word is returned alone. A compound is cut to `PHRASE_TOKENS_MAX`
+    tokens. The list is empty for a token without letters or digits.
     """
     ends = [part.end() for part in islice(WORD.finditer(token), PHRASE_TOKENS_MAX)]
     if len(ends) == PHRASE_TOKENS_MAX:

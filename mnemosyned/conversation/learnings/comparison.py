@@ -163,7 +163,7 @@ class ActiveLearnings:
         return list(self._by_key.get(_make_wording_key(learning), {}).values())
 
     def find_conflicts(self, learning: Learning) -> list[Learning]:
-        """Return the indexed learnings in conflict: the newer of two contradicts, repeats or ends the older."""
+        """Return the learnings that `learning` contradicts, repeats or ends, or newer ones that do so to it."""
         meaning = parse_meaning(learning.text)
         conflicts = {other.id: other for other in self.find_same_wording(learning)}
         candidates = chain(

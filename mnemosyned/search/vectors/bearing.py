@@ -139,7 +139,7 @@ class BearingRater:
     def compare(
         self, newer: str, olders: Sequence[str]
     ) -> Sequence[tuple[float, float]]:
-        """Return, for each older sentence, the cosine to `newer` and the log odds that `newer` ends it.
+        """Return (cosine to `newer`, log odds of an ending by `newer`) for each older sentence.
 
         Raises `EmbedderFailed` and `ModelUnavailable`.
         """

@@ -234,7 +234,7 @@ class VectorIndex(VectorCodes, VectorSearch):
     def nearest_and_cosines(
         self, question: bytes, count: int, positions: AbstractSet[int], *, least: float
     ) -> tuple[dict[int, float], dict[int, float]]:
-        """Return {position: cosine} of up to `count` nearest vectors from `least`, and of other `positions`."""
+        """Return {position: cosine} of the `count` nearest with `least` or more, and of other `positions`."""
         likely = dict.fromkeys(self.likely_nearest(question, READ))
         near = self.cosines(question, [*likely, *(positions - likely.keys())])
         found = [pair for pair in near.items() if pair[0] in likely]

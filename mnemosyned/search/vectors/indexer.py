@@ -233,7 +233,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         self._look_at = time.monotonic() + LOOK_S
 
     def _drop_reworded(self) -> list[tuple[int, int]]:
-        """Delete the vectors of edited memories; return their spans of row numbers, which exclude both ends."""
+        """Delete the vectors of edited memories; return (row number - 1, row number + 1) of each memory."""
         positions = list(self._reworded)
         if positions:
             self._store.drop_vectors(positions)

@@ -84,7 +84,7 @@ class OwnerTurns:
         return question
 
     def add(self, owner: int, *, after_s: float = 0.0) -> None:
-        """Queue an owner for embedding memories in `after_s` seconds, unless queued or too many owners are."""
+        """Queue an owner for embedding in `after_s` seconds, unless queued already or the queue is full."""
         with self._lock:
             waiting = len(self._ready) + len(self._gathering)
             if owner in self._ready or owner in self._gathering or waiting > OWNERS_MAX:
@@ -248,7 +248,7 @@ class SharedVectors(embedding.EmbeddingThread):
         return known.codes
 
     def drop_vectors(self, owner: int) -> None:
-        """Drop an owner's vectors from memory; read them for each question until its codes are reloaded."""
+        """Drop an owner's vectors from memory; until reloaded, they are read from the database."""
         with self._changing:
             if known := self._indexes.get(owner):
                 known.codes.drop_vectors()

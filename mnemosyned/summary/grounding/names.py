@@ -115,7 +115,7 @@ def list_name_forms(text: str) -> Iterator[str]:
 
 
 def _list_word_forms(word: str) -> Iterator[str]:
-    """Yield a word in lower case and its stem, and for a compound also each part and its stem."""
+    """Yield a word in lower case and the stem; for a compound, also the parts and their stems."""
     lower = word.casefold().replace(".", "").removesuffix("'s").rstrip("'")
     yield lower
     yield from _find_distinctive_stem(lower)

@@ -92,8 +92,8 @@ def select_times_ahead(spans: Sequence[TimeSpan], now: datetime) -> list[TimeSpa
 def mention_searches(span: TimeSpan, now: datetime) -> list[MentionSearch]:
     """Return two searches for texts that mention a time: by dates, and by words such as "tomorrow".
 
-    Each search names the period in which such texts were written. The period begins months or weeks
-    before the time, or before `now` if earlier.
+    Each search also has the period in which matching texts were written. The period ends with `span`, and
+    begins months (by dates) or weeks (by words) before `now` or the start of `span`, whichever is earlier.
     """
     terms = mention_terms(span)
     named = (terms.months, terms.days) if terms.days else (terms.months,)

@@ -72,7 +72,7 @@ class TimeSpan:
     def with_margin(self) -> TimeSpan:
         """Return the span extended at its end by its own length, but at least a day and at most a week.
 
-        At its start, it is extended by a seventh of that. People report events late.
+        The start moves back by a seventh of that extension. People report events late.
         """
         margin = max(_DAY, min(self.until - self.since, 7 * _DAY))
         return TimeSpan(shift(self.since, -margin / 7), shift(self.until, margin))
@@ -154,7 +154,7 @@ def _calendar_span(
 ) -> TimeSpan | None:
     """Return the span of a date, month, season, Easter or year; None for other expressions.
 
-    Without a year, it is the latest such span, or with `ahead`, except for a season, the next.
+    Without a year, return the latest such span or, with `ahead`, the next; a season is always the latest.
     """
     if not groups.keys().isdisjoint(("season", "quarter")):
         return _season_span(groups, today)
@@ -171,7 +171,7 @@ def _calendar_span(
 def _month_span(
     groups: Mapping[str, str], today: datetime, month: int, *, ahead: bool
 ) -> TimeSpan:
-    """Return the span of a month, its day or third: of a named year, else the latest, or next if `ahead`."""
+    """Return a month, or its day or third: in a named year, else the latest or, with `ahead`, the next."""
     day = _read_day_of_month(groups)
     year = int(groups.get("year", today.year))
     begin = today.replace(year=year, month=month, day=day or 1)
@@ -329,9 +329,10 @@ def _shift_by_units(moment: datetime, unit: str, count: int) -> datetime:
 
 
 def _open_span(span: TimeSpan, bound: str, now: datetime, *, ahead: bool) -> TimeSpan:
-    """Return the span that begins or ends with the time `span`; `bound` is a word such as "since".
+    """Return the period of an expression such as "since May" or "until Friday".
 
-    Its other end is now; where that is on the wrong side, or an end is not `ahead`, a week from the named time.
+    `bound` is the preposition, `span` the named time. A period after that time lasts until now, or a week for
+    a future time. A period before that time begins a week earlier or, with `ahead` and a future time, now.
     """
     at = span.since if bound in ("since", "before") else span.until
     if bound in ("since", "after"):
@@ -612,7 +613,7 @@ def compile_translation_rules() -> list[_TranslationRules]:
 def _compile_rules(
     hints: Iterable[str], rules: Iterable[tuple[str, Translation]]
 ) -> _TranslationRules:
-    """Return the rules with compiled patterns and `hints`: words of which every matching text has one."""
+    """Return the rules with compiled patterns and `hints`; a text without any hint matches no rule."""
     compiled = [
         (re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), translation)
         for pattern, translation in rules

@@ -165,8 +165,8 @@ def _read_day_at_clock(
 ) -> TypedTime | None:
     """Return the instant of a matched time of day on the day that `words` name, or today; else None.
 
-    Words such as "friday" mean the last such day with a past instant or, with `ahead`, the next with a
-    future one. Without words but with `ahead`, a past time means tomorrow.
+    A day that recurs, such as "friday", is chosen so that the instant is the latest in the past or, with
+    `ahead`, the next in the future. Without words but with `ahead`, a past time means tomorrow.
     """
     clock = _parse_clock_time(match)
     kind = words or "today"
@@ -333,7 +333,7 @@ def _read_english_time(words: str, now: datetime, *, ahead: bool) -> TypedTime |
 
 
 def _nearest_leap_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Return the last or, with `ahead`, next 29 February, as `words` name it; None beyond the calendar."""
+    """Return 29 February, as `words` say it: the last or, with `ahead`, next; None beyond the calendar."""
     for years in range(LEAP_YEARS + 1):
         year = now.year + (years if ahead else -years)
         day = _read_english_time(f"{words} {year}", now, ahead=ahead)

@@ -88,7 +88,7 @@ _APART = re.compile("x|fp*s|sp+f|snv|^p+f")
 
 
 def sought_words(statement: Statement) -> tuple[str, ...]:
-    """Return words to find the statements that a new one may end: its own, and "live" for "I moved to Rome"."""
+    """Return words to search older statements for: those of `statement`, and "live" for "I moved to Rome"."""
     own = tuple(word.key for word in statement.words)
     own += tuple(same for key in own for same in _SAME.get(key, ()))
     if _search("resettling", statement) or _search("living", statement):
@@ -99,7 +99,7 @@ def sought_words(statement: Statement) -> tuple[str, ...]:
 
 
 def may_end_plainly(statement: Statement) -> bool:
-    """Return True if a statement without a cue may end another by a rule of this module: "the flag is off"."""
+    """Return True if a rule of this module may apply to a statement without a cue: "the flag is off"."""
     if any(_read_switch(statement)) or find_change(statement):
         return True
     return len(statement.words) <= SHORT_MAX and bool(
@@ -109,7 +109,7 @@ def may_end_plainly(statement: Statement) -> bool:
 
 
 def read_clauses(statement: Statement) -> list[Statement]:
-    """Return the clauses of a statement, if it has several: "Jonas left, our lead is Ida now"."""
+    """Return the clauses of a statement such as "Jonas left, our lead is Ida now"; empty for a single one."""
     parts = _BREAKS.split(statement.text)
     if len(parts) < 2 or _search("limiting", statement):
         return []
@@ -126,24 +126,24 @@ def read_clauses(statement: Statement) -> list[Statement]:
 
 
 def find_change(statement: Statement) -> re.Match[str] | None:
-    """Return what says, without a cue, that somebody left or took over something: "I left Siemens"."""
+    """Return the match of words by which somebody left or took over something, as in "I left Siemens"."""
     return _search("leaving", statement) or _search("taking", statement)
 
 
 def _search(name: str, statement: Statement) -> re.Match[str] | None:
-    """Return the first match of a pattern in a statement."""
+    """Return the first match of the pattern `name` in a statement."""
     return _PATTERNS[name].search(statement.text.lower())
 
 
 def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bool:
-    """Tell whether two statements are surely on different subjects.
+    """Return True if two statements are surely on different subjects.
 
-    A number alone differs, before a value that both have: "release 7 moves to Thursday", "release 8 moves
-    to Thursday". Or they are for two people or purposes: "the parcel for Ada is here", "the parcel for Ben
-    is here". Or the newer one is on a part: "the garage rent". Or roles are swapped: "Ben helps Anna". Or
-    an event has another day: "we met on May 3", "we met on May 10". Or both begin with a word and another
-    number: "removed server 3", "removed server 4". With `by_words`, where no vector is asked, it is enough
-    that they share only names and values; a capital at the beginning may be that of a name.
+    - only the number before a common value differs: "release 7 moves to May", "release 8 moves to May"
+    - they are for two people or purposes: "the parcel for Ada is here", "the parcel for Ben is here"
+    - the newer statement is on a part, "the garage rent", or has swapped roles, "Ben helps Anna"
+    - the day of an event differs: "we met on May 3", "we met on May 10"
+    - the number after the same first word differs: "removed server 3", "removed server 4"
+    - with `by_words`, without comparing vectors: only names and values are common to both
     """
     (first, *after), (new_first, *new_after) = (
         [word for word in each.frame if word.key not in _ARTICLES][:2]
@@ -196,7 +196,7 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
 
 
 def _is_on_part(new: Statement, fresh: Sequence[StatementWord]) -> bool:
-    """Tell whether a `fresh` word narrows a noun: "the garage rent", "the rent for the garage is"."""
+    """Return True if a word of `fresh` narrows the subject: "the garage rent", "the rent for the garage is"."""
     change = new.cues["changed"].start() if "changed" in new.cues else -1
     letters, last = "", 0
     for word in new.frame:
@@ -210,7 +210,7 @@ def _is_on_part(new: Statement, fresh: Sequence[StatementWord]) -> bool:
 
 
 def _reverses(old: Statement, new: Statement) -> bool:
-    """Tell whether `new` denies what `old` says with other roles: "Anna doesn't help Ben", "Ben helps Anna"."""
+    """Return True if roles are swapped, and one is denied: "Anna doesn't help Ben", "Ben helps Anna"."""
     who, whom = old.words[0], new.words[0]
     is_over = "gone" in new.cues and new.cues["gone"].start() > whom.start
     if not is_over and "negation" not in old.signs - new.signs:
@@ -233,9 +233,9 @@ def surely_ends(
 ) -> bool:
     """Return True if `new` plainly changes the value or state in `old`: "the flag is on", "the flag is off"."""
     is_open = _search("required", new) or not new.signs.isdisjoint(("open", "adds"))
-    if not is_open and _turns(old, new):
+    if not is_open and _says_contrary(old, new):
         return True
-    if new.signs.isdisjoint(DOUBTS) and (_drops(old, new) or _resumes(old, new)):
+    if new.signs.isdisjoint(DOUBTS) and (_says_over(old, new) or _resumes(old, new)):
         return True
     if (old.signs | new.signs) & _CONTRARY:
         return False
@@ -261,10 +261,10 @@ def surely_ends(
 
 
 def only_looks_like_end(old: Statement, new: Statement) -> bool:
-    """Tell whether `new` has a cue, but adds to `old`, or is on another person, thing or aspect.
+    """Return True if `new` has a cue, but adds to `old`, or is on another person, thing or aspect.
 
     "Anna speaks German now" adds a language, "my brother moved" is on a relative, and "coverage is 74 %
-    now" does not change that it "has to be 80 %". In the same words, it says that a decision was carried out.
+    now" does not end "coverage has to be 80 %". With the words of `old` and "now", `new` only confirms `old`.
     """
     cues, first = list(new.cues), new.words[0].key
     is_same = is_same_word(first, old.words[0].key)
@@ -312,8 +312,8 @@ def _is_added(name: StatementWord, statement: Statement) -> bool:
     return verb.key in _ADDITIVE or (is_object and not _search("using", statement))
 
 
-def _drops(old: Statement, new: Statement) -> bool:
-    """Tell whether `new` says no more than that what a short `old` says is over: "Tom quit chess"."""
+def _says_over(old: Statement, new: Statement) -> bool:
+    """Return True if `new` only says that a short `old` is over: "Tom quit chess" after "Tom plays chess"."""
     quits = _search("quitting", new)
     if not quits and "gone" not in new.cues:
         return False
@@ -349,7 +349,7 @@ def _drops(old: Statement, new: Statement) -> bool:
 
 
 def _resumes(old: Statement, new: Statement) -> bool:
-    """Tell whether `new` says in the same words that what `old` denies is so: "I eat fish again"."""
+    """Return True if `new` affirms in the same words what a short `old` denies: "I eat fish again"."""
     again = _search("again", new)
     start, end = again.span() if again else (0, 0)
     return (
@@ -366,7 +366,7 @@ def _resumes(old: Statement, new: Statement) -> bool:
 
 
 def _read_turn(statement: Statement) -> tuple[int, int, list[str]] | None:
-    """Return the row and side of `turns` that a statement has, and its other words, if any: "lift"; or None."""
+    """Return row and side of a word of the table `turns`, and the words for the thing, as "lift"; or None."""
     match = _TURNS.search(statement.text.lower())
     if not match or not match.lastindex:
         return None
@@ -380,8 +380,8 @@ def _read_turn(statement: Statement) -> tuple[int, int, list[str]] | None:
     return *divmod(match.lastindex - 1, 2), thing
 
 
-def _turns(old: Statement, new: Statement) -> bool:
-    """Tell whether `new` says the contrary of `old` on one thing: "the lift works", "it is broken"."""
+def _says_contrary(old: Statement, new: Statement) -> bool:
+    """Return True if both say contraries of the same thing: "the lift works", "the lift is broken"."""
     if not (turn := _read_turn(new)) or not (was := _read_turn(old)):
         return False
     (row, side, thing), (new_row, new_side, new_thing) = was, turn
@@ -390,12 +390,12 @@ def _turns(old: Statement, new: Statement) -> bool:
 
 
 def _has(statement: Statement, name: str) -> bool:
-    """Tell whether a statement has one of the words `name`."""
+    """Return True if a statement has a word of the list `name`."""
     return not _WORDS[name].isdisjoint(word.key for word in statement.frame)
 
 
 def _find_product(statement: Statement) -> tuple[str, frozenset[str], frozenset[str]]:
-    """Return the product in "we moved to Postgres", its kind's products, and words for the kind; or nothing."""
+    """Return the product in "we moved to Postgres", all of the kind, and words for the kind; empty for none."""
     words = {word.key for word in statement.words} - _LIGHT
     if not statement.cues.keys().isdisjoint(("changed", "now")):
         for names, products in _PRODUCTS:
@@ -405,7 +405,7 @@ def _find_product(statement: Statement) -> tuple[str, frozenset[str], frozenset[
 
 
 def _replaces_product(old: Statement, new: Statement) -> bool:
-    """Tell whether `new` says a change to another product of a kind: "we migrated to Postgres"."""
+    """Return True if `new` replaces a product in `old` by one of the kind: "we migrated to Postgres"."""
     product, products, names = _find_product(new)
     was = {word.key for word in old.words} - _LIGHT
     return (
@@ -416,7 +416,7 @@ def _replaces_product(old: Statement, new: Statement) -> bool:
 
 
 def _puts_value(old: Statement, new: Statement) -> bool:
-    """Tell whether `new` has another value in words like those of `old`: "CI runs on Drone now"."""
+    """Return True if `new` has another value in words like those of `old`: "CI runs on Drone now"."""
     has_cue = not new.cues.keys().isdisjoint(("changed", "now"))
     has_cue |= "new" in new.signs and _has(old, "secrets")
     if len(old.words) > SHORT_MAX or not (has_cue or _search("favorite", new)):
@@ -452,7 +452,7 @@ def _puts_value(old: Statement, new: Statement) -> bool:
 
 
 def _is_replaced(old: Statement, new: Statement) -> bool:
-    """Tell whether `new` says little more than what took the place of the value of `old`: "from A to B"."""
+    """Return True if `new` says little more than what replaced the value of `old`: "from A to B"."""
     size = len(new.former)
     frame, was = old.frame[:-size], old.frame[-size:]
     is_value = (
@@ -484,7 +484,7 @@ def _is_replaced(old: Statement, new: Statement) -> bool:
 
 
 def _find_new_home(old: Statement, new: Statement) -> str:
-    """Return where the speaker moved who lived elsewhere, as in "I moved to Rome"; empty for others."""
+    """Return the new home of a speaker who lived elsewhere: "Rome" for "I moved to Rome"; else empty."""
     pair = ((old, "living"), (new, "living" if "now" in new.cues else "resettling"))
     for statement, name in pair:
         match = _search(name, statement)
@@ -506,7 +506,7 @@ def _find_new_home(old: Statement, new: Statement) -> str:
 
 
 def _leaves(old: Statement, new: Statement) -> bool:
-    """Tell whether, in `new`, somebody leaves where he works in `old`: "I left Siemens"."""
+    """Return True if somebody leaves the employer named in `old`: "I left Siemens"."""
     works, leaves = _search("working", old), _search("leaving", new)
     if not works or not leaves or len(old.words) > SHORT_MAX:
         return False
@@ -528,7 +528,7 @@ def _leaves(old: Statement, new: Statement) -> bool:
 
 
 def _takes_over(old: Statement, new: Statement) -> bool:
-    """Tell whether, in `new`, another takes over what somebody does in `old`: "Ben took over billing"."""
+    """Return True if another person takes over the task in `old`: "Ben took over billing"."""
     duty, takes = _search("duty", old), _search("taking", new)
     if not duty or not takes or len(old.words) > SHORT_MAX:
         return False
@@ -547,7 +547,7 @@ def _takes_over(old: Statement, new: Statement) -> bool:
 
 
 def _read_switch(statement: Statement) -> tuple[str, str]:
-    """Return a thing and its state, as ("the flag", "off") in "the flag is now off"; or two empty texts."""
+    """Return a thing and its state, ("flag", "off") for "the flag is now off"; else two empty texts."""
     match = _SWITCHED.fullmatch(statement.text.lower())
     if not match:
         return "", ""
@@ -557,7 +557,7 @@ def _read_switch(statement: Statement) -> tuple[str, str]:
 
 
 def _moves_away(old: Statement, new: Statement) -> bool:
-    """Tell whether `new` moves the thing whose place or time `old` says: "Ada moved to Rome"."""
+    """Return True if `new` moves a person or thing whose place or time is in `old`: "Ada moved to Rome"."""
     if "changed" not in new.cues or len(old.words) > SHORT_MAX:
         return False
     if not _search("moving", new) or not (stays := _search("residing", old)):
@@ -576,7 +576,7 @@ def _moves_away(old: Statement, new: Statement) -> bool:
 
 
 def moves_thing(old: Statement, new: Statement) -> bool:
-    """Tell whether `new` probably moves what `old` says the place or day of: "I moved the keys to the safe"."""
+    """Return True if `new` probably changes the place or day in `old`: "I moved the keys to the safe"."""
     shift = _search("shifting", new)
     is_held = any(_has(old, name) for name in ("staying", "light", "dated"))
     signs = (old.signs | new.signs) & _CONTRARY | ((new.signs - old.signs) & {"new"})
@@ -665,7 +665,7 @@ def _are_elsewhere(old: Statement, new: Statement) -> bool:
 
 
 def _find_other_state(old: Statement, new: Statement) -> tuple[str, list[str]] | None:
-    """Return the state or place in `new` and `old`, if only it changed: "it is green now"; else None."""
+    """Return the new state or place, and [the old], if nothing else changed: "it is green now"; else None."""
     if "now" not in new.cues and not _search("favorite", new):
         return None
     frames = [
@@ -698,7 +698,7 @@ def _find_other_state(old: Statement, new: Statement) -> tuple[str, list[str]] |
 
 
 def _replaces_holder(old: Statement, new: Statement) -> bool:
-    """Tell whether `new`, with `now`, names another holder: "Ben is our lead now" after "our lead is Anna"."""
+    """Return True if `new` names another person in a role: "Ben is our lead now" after "our lead is Anna"."""
     keys = {word.key for word in new.words}
     is_new = _search("newcomer", new) and keys.isdisjoint(_WORDS["shared_roles"])
     if "now" not in new.cues and not is_new:
@@ -745,7 +745,7 @@ def _replaces_holder(old: Statement, new: Statement) -> bool:
 
 
 def _replaces_value(old: Statement, new: Statement) -> bool:
-    """Return True if `new` repeats all words of `old` but one value, with a cue that `old` has not.
+    """Return True if `new` repeats all words of `old` but one value, usually with a cue.
 
     The former value may follow: "on Friday instead of Thursday". Without a cue, these replace a value:
 

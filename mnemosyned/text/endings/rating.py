@@ -82,9 +82,9 @@ class Ending:
 def find_ending(
     older: str, newer: str, meanings: SentenceMeanings | None = None
 ) -> Ending | None:
-    """Return how a newer text ends a statement of an older one, or None if it probably ends none.
+    """Return the likeliest ending of a statement in `older` by one in `newer`; None if none is likely.
 
-    The texts may have several sentences. Without `meanings`, words alone decide.
+    Both texts may have several sentences. Without `meanings`, words alone decide.
     """
     found = [
         rated
@@ -98,7 +98,7 @@ def find_ending(
 def find_ending_statements(
     text: str, meanings: SentenceMeanings | None = None
 ) -> list[Statement]:
-    """Return the statements of a text that may end an older one; none for most texts."""
+    """Return the statements and clauses of a text that may end an older statement; mostly empty."""
     if meanings:
         sentences = read_statements(text)
         statements = [
@@ -128,7 +128,7 @@ def find_ending_statements(
 def rate_endings(
     older: str, new: Statement, meanings: SentenceMeanings | None = None
 ) -> tuple[float, Ending] | None:
-    """Return how likely `new` ends a statement of an older text, as log odds, and that ending.
+    """Return the log odds that `new` ends a statement of an older text, and the likeliest ending.
 
     Odds above 0 are high enough to store the ending. Vectors are compared only for pairs that their
     words do not rule out; the result is None if they rule out all.
@@ -185,7 +185,7 @@ def rate_words(older: str, newer: str) -> float:
 
 
 def list_features(old: Statement, new: Statement) -> list[float]:
-    """Return the numbers by which words tell whether `new` ends `old`; the model counts them from 0."""
+    """Return the features, by words, for rating whether `new` ends `old`, in the order of the model."""
     theirs = [is_among(word.key, new) for word in old.words]
     ours = [is_among(word.key, old) for word in new.words]
     share, our_share = sum(theirs) / len(theirs), sum(ours) / len(ours)
@@ -250,10 +250,10 @@ def list_features(old: Statement, new: Statement) -> list[float]:
 
 
 def plain_margin(features: Sequence[float]) -> float:
-    """Return how much less odds by vectors have to be where words say plainly that a statement ends.
+    """Return how far to lower the odds needed by vectors, if words say plainly that a statement ends; else 0.
 
-    The words are plain where a cue comes with the whole former value, or with another value of one kind in
-    much of the older statement's words. With `now`, most of these words are enough.
+    Words are plain if a cue comes with the whole former value, or with another value of the same kind and
+    many words of the older statement. With the cue `now`, most words of the older statement are enough.
     """
     is_open = any(features[len(CUES) : len(CUES) + len(DOUBTS)])
     if features[CUES.index("gone")] and features[OUR_SHARE] == 1 and not is_open:
@@ -268,9 +268,9 @@ def plain_margin(features: Sequence[float]) -> float:
 
 
 def _compare_former(old: Statement, new: Statement) -> tuple[float, float]:
-    """Return the share of the former values in `new` that `old` names, and their share of the words of `old`.
+    """Return the share of former values in `new` that occur in `old`, and their share of the words of `old`.
 
-    The first share is -1 where `new` names no former value.
+    The first share is -1 if `new` names no former value.
     """
     if not new.former:
         return -1.0, 0.0
@@ -283,9 +283,9 @@ def _compare_former(old: Statement, new: Statement) -> tuple[float, float]:
 def _split_shared(
     new: Statement, are_shared: Sequence[bool], cue: re.Match[str] | None
 ) -> list[float]:
-    """Return the shares of common words before and after a cue, then those of the words next to it.
+    """Return the shares of common words: before a cue, after it, directly before, directly after.
 
-    Each is -1 where there is no word.
+    A share is -1 without words there; all are -1 without a cue.
     """
     sides: tuple[list[bool], list[bool]] = ([], [])
     for word, is_shared in zip(new.words, are_shared, strict=True):
@@ -300,11 +300,11 @@ def _split_shared(
 def _compare_frames(
     old: Statement, new: Statement, theirs: Sequence[bool], ours: Sequence[bool]
 ) -> list[float]:
-    """Return how much of the wording stayed, function words too, and whether one value took another's place.
+    """Return eight features of how the wording changed, function words included.
 
-    These are, for either statement, the number of its words that the other has not, their share, and
-    the number of runs of them; then how many neighbors two such runs have in common at most: of runs
-    that hold values of one kind, and of any. It is -1 without runs.
+    For each statement: the number and share of words missing in the other, and the number of runs of
+    missing words. Then the highest number of neighbors, 0 to 2, that a run of `old` and a run of `new` have
+    in common: of runs with values of the same kind, and of any runs; -1 without runs.
     """
     lost, added = _list_runs(old, new, theirs), _list_runs(new, old, ours)
     counts: list[float] = []
@@ -323,7 +323,7 @@ def _compare_frames(
 def _list_runs(
     statement: Statement, other: Statement, are_shared: Sequence[bool]
 ) -> list[tuple[int, set[str], tuple[str, str]]]:
-    """Return the length, the kinds and the neighbors of each run of words that `other` has not."""
+    """Return (length, kinds, neighbors) of each run of words that are missing in `other`."""
     keys = {word.key for word in other.frame}
     keys |= {word.key for word in compress(statement.words, are_shared)}
     frame = ["", *(word.key for word in statement.frame), ""]
@@ -338,7 +338,7 @@ def _list_runs(
 
 
 def _add_trees(name: str, features: Sequence[float]) -> float:
-    """Return the logarithm of the odds by the trees `name` of the model."""
+    """Return the log odds that the trees `name` of the model give these features."""
     table = _read_model()[name]
     odds: float = table["constant"]
     for node in table["trees"]:
@@ -351,7 +351,7 @@ def _add_trees(name: str, features: Sequence[float]) -> float:
 
 @cache
 def _read_model() -> Mapping[str, Any]:
-    """Read the tables of the model, once, when the first sentences are rated.
+    """Return the tables of the model, cached.
 
     A tree is a leaf, or [number of a feature, limit, tree up to the limit, tree above it].
     """

@@ -50,7 +50,7 @@ def list_sentences(text: str) -> list[str]:
 
 
 def sentence_at(text: str, place: int) -> str:
-    """Return the sentence of a text with a number from `Ending.places`; empty if it has none."""
+    """Return the sentence with the number `place`, from `Ending.places`; empty beyond the last sentence."""
     return "".join(list_sentences(text)[place : place + 1])
 
 
@@ -174,7 +174,7 @@ def find_languages(low: str) -> list[LanguageRules]:
 
 
 def _read_statement(sentence: str, place: int) -> Statement | None:
-    """Return a sentence with its words, read by the rules of its language, or None if it is too long."""
+    """Return a sentence as a statement, by the rules of its language; None without content or if too long."""
     text = sentence.replace("’", "'")
     low = text.lower()
     if len(low) != len(text):
@@ -210,7 +210,7 @@ def _read_statement(sentence: str, place: int) -> Statement | None:
 
 
 def _list_cue_spans(cue: re.Match[str]) -> list[tuple[int, int]]:
-    """Return the spans of a cue without what it encloses: "not" and "anymore" of "not using X anymore"."""
+    """Return the spans of a cue's own words: of "not" and "anymore" in "not using X anymore"."""
     inner = [cue.span(group) for group in range(1, len(cue.groups()) + 1) if cue[group]]
     ends = [cue.start(), *chain.from_iterable(inner), cue.end()]
     return list(zip(ends[::2], ends[1::2], strict=True))
@@ -265,7 +265,7 @@ def _read_words(
 
 
 def is_weekday(key: str) -> bool:
-    """Tell whether a word in lower case, without accents, is a weekday or its plural."""
+    """Return True if a word in lower case, without accents, is a weekday or its plural."""
     return key.removesuffix("s") in _WEEKDAYS or key in _WEEKDAYS
 
 
@@ -282,20 +282,20 @@ class SentenceMeanings(Protocol):
     """Evidence from the vectors of sentences."""
 
     def rate_changes(self, sentences: Sequence[str]) -> Sequence[float]:
-        """Return, for one or more sentences, the log odds that each reports a change."""
+        """Return the log odds that each sentence reports a change; `sentences` must not be empty."""
         ...
 
     def compare(
         self, newer: str, olders: Sequence[str]
     ) -> Sequence[tuple[float, float]]:
-        """Return, for each older sentence, the cosine to `newer` and the log odds that `newer` ends it."""
+        """Return (cosine to `newer`, log odds of an ending by `newer`) for each older sentence."""
         ...
 
 
 def names_owner(
     statement: Statement, are_shared: Sequence[bool], other: Statement
 ) -> bool:
-    """Tell whether a statement is on what belongs to something in `other`: "Lara's brother" for "Lara"."""
+    """Return True if a statement is about a thing of somebody in `other`: "Lara's brother" for "Lara"."""
     pairs = zip(statement.words, are_shared, are_shared[1:], strict=False)
     keys = {f"{w.key}s" for w in other.words if other.text[w.start].isupper()}
     return any(
@@ -305,7 +305,7 @@ def names_owner(
 
 
 def is_among(key: str, statement: Statement) -> bool:
-    """Tell whether a word occurs in a statement, in any form."""
+    """Return True if a word occurs in a statement, in any form."""
     initial = key[0]  # which forms of one word share
     return any(
         other.key[0] == initial and is_same_word(key, other.key)
@@ -316,7 +316,7 @@ def is_among(key: str, statement: Statement) -> bool:
 @clear_on_forget
 @lru_cache(PAIRS_CACHED_MAX)
 def is_same_word(key: str, other: str) -> bool:
-    """Tell whether two words in lower case, without accents, are forms of one word."""
+    """Return True if two words in lower case, without accents, are forms of one word."""
     if key == other:
         return True
     if key[0] != other[0] or any(map(str.isdigit, key + other)):
