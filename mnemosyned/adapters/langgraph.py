@@ -126,7 +126,7 @@ class MnemosyneStore(BaseStore):
         return f"{source}{KEY_MARK}{key}", source
 
     def _get_item(self, namespace: Namespace, key: str) -> Steps[Item | None]:
-        """Return steps that read an item; their value is None if there is none."""
+        """Return steps that read an item; their value is the item, or None."""
         fields = yield from self._read_fields(namespace, key)
         return Item(**fields) if fields else None
 

@@ -80,7 +80,7 @@ class _Values:
 
 
 def with_default_model(config: Config) -> Config:
-    """Return the settings, with the installed default model if they name none."""
+    """Return the settings; without a model or endpoint, with the default model if installed."""
     file = models_dir() / DEFAULT_MODEL
     if config.llm.model_path or config.llm.endpoint or not file.exists():
         return config

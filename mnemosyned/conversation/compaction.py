@@ -185,7 +185,7 @@ class SplitConversation:
             orphans=self.groups.orphans,
         )
 
-    def take(self, positions: Sequence[int]) -> list[Message]:
+    def messages_at(self, positions: Sequence[int]) -> list[Message]:
         """Return the messages at these positions, in the order of `positions`."""
         return [self.messages[position] for position in positions]
 
@@ -249,7 +249,7 @@ class MemoryConsolidator:
         )
         if not split.old:
             return unchanged
-        old = split.take(split.old)
+        old = split.messages_at(split.old)
         archived = mark_as_removed(old)
         earlier = summary_message.convert_prose_to_facts(
             summary_message.merge_summaries(split.earlier)
@@ -265,7 +265,7 @@ class MemoryConsolidator:
         )
         text = f"{summary_message.SESSION_HEADER}\n\n{listed}"
         summary = summary_message.make_summary_message(text, content, policy=self.name)
-        kept = [*messages[: split.pinned], summary, *split.take(split.tail)]
+        kept = [*messages[: split.pinned], summary, *split.messages_at(split.tail)]
         done = replace(
             unchanged,
             messages=kept,

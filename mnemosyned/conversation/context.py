@@ -147,7 +147,7 @@ class ContextManager:
     ) -> ChosenWindow:
         """Return the messages for a context: always the newest, then `summaries` and older ones that fit.
 
-        The history is first compacted if that is due. `lent_tokens` are added to its share.
+        The history is first compacted if that is due. `lent_tokens` are added to the history's share.
         """
         new = as_user_message(new_message)
         compaction = None

@@ -131,7 +131,7 @@ class InjectedQuote:
         return lines
 
     def _label(self, related: InjectedQuote) -> str:
-        """Return the word before a related quote: until when it applied, or whether it is earlier or later."""
+        """Return the label of a related quote: "until DATE", "also" (same memory), "later" or "earlier"."""
         if related.ended_at:
             return f"until {in_zone(related.ended_at, None).date()}"
         if related.source_id == self.source_id:

@@ -125,7 +125,7 @@ def is_system(message: Message) -> bool:
 
 
 def has_user_content(message: Message) -> bool:
-    """Return True if a message of the user is not only tool calls and results; an empty one counts, too.
+    """Return True if a message is of the user, and is empty or has more than tool calls and results.
 
     An image in a tool's result belongs to the tool.
     """

@@ -114,7 +114,7 @@ class AutoPolicy:
         longest = sorted(split.tail, key=lambda at: -costs[at])
         stubs |= shorten(longest, excess=excess)
         if sum(costs) <= target or not split.old:
-            originals = split.take(sorted(stubs))
+            originals = split.messages_at(sorted(stubs))
             return replace(
                 unchanged,
                 messages=[stubs.get(at, messages[at]) for at in range(len(messages))],
@@ -148,7 +148,7 @@ class AutoPolicy:
         summarized = [position for position in split.old if position < end]
         left = [position for position in split.live if position >= end]
         late_stubs = sorted(position for position in stubs if position >= end)
-        originals = split.take(summarized)
+        originals = split.messages_at(summarized)
         values = _extract_values(originals)
         content, reason = self._make_content(
             originals, values, summary_message.merge_summaries(split.earlier)
@@ -168,10 +168,12 @@ class AutoPolicy:
             unchanged,
             messages=kept,
             tokens_after=sum(map(self._counter.message, kept)),
-            archived=compaction.mark_as_removed([*originals, *split.take(late_stubs)]),
+            archived=compaction.mark_as_removed(
+                [*originals, *split.messages_at(late_stubs)]
+            ),
             summaries=(summary_message.remove_header(summary["content"]),),
             facts=content.facts,
-            details=(*values, *_extract_values(split.take(late_stubs))),
+            details=(*values, *_extract_values(split.messages_at(late_stubs))),
             fallback_reason=reason,
         )
 

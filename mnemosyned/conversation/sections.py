@@ -151,7 +151,7 @@ def write_learnings_section(
     """Return the section with the first five learnings, and their number.
 
     If these exceed `tokens`, the section is empty, or with `shrink` has fewer learnings. Each learning
-    is one line, with prompt tags made harmless.
+    is one line, with secrets masked and prompt tags made harmless.
     """
     listed = [
         mask_secrets(words)

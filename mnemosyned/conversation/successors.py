@@ -346,7 +346,7 @@ class SuccessorFinder:
         ]
 
     def _is_part(self, quote: InjectedQuote) -> bool:
-        """Return True if a quote is a small part of its message; the vector then says little about it."""
+        """Return True if a quote is a small part of its message, or the message is not among the statements."""
         stated = self._memories.get(quote.memory)
         return bool(quote.memory) and (
             stated is None or says_more(stated.content, quote.text)

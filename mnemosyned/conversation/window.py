@@ -160,7 +160,7 @@ class WindowSelection:
     def build_messages(self, *, memory: str = "") -> list[messages.Message]:
         """Return the window's messages in order, with the recalled `memory` as one of them.
 
-        The memory is placed before the new message, and before a tool call that this answers. Empty
+        The memory is placed before the new message; if that answers a tool call, before the call. Empty
         memory is left out.
         """
         place = max(self.start, self.groups.cut_before(len(self.history)))

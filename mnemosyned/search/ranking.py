@@ -443,7 +443,7 @@ def _rollups_above(result: RankedResult, above: Mapping[int, int]) -> list[int]:
 def collapse_repeats(
     results: Sequence[RankedResult], matches: Mapping[int, Match], *, limit: int
 ) -> list[RankedResult]:
-    """Return the first `limit` distinct results, each with the number of results that repeat it.
+    """Return the first `limit` distinct results, with the number of repeats of each.
 
     The first repeats of a result are added to its lines. At most `ALIKE_MAX` results that differ only in
     figures are shown; others fill places that are left, or count as repeats. `matches` are by row number.

@@ -244,7 +244,7 @@ class CandidateLimits:
         )
 
     def widen(self) -> CandidateLimits:
-        """Return higher limits, which ignore scores, for a store whose matches mostly repeat each other."""
+        """Return higher limits without minimum scores, for a store with many repeated memories."""
         total = self.total * WEIGHTS.widening
         return CandidateLimits(total, total, total)
 
@@ -420,7 +420,7 @@ class _TermRows:
     def find_exactly(
         self, limits: CandidateLimits, words: Sequence[str]
     ) -> dict[int, float]:
-        """Return {row number: sum of idf} of rows with any of `words`, as far as `limits` may keep them.
+        """Return {row number: sum of idf} of rows with any of `words` that may be within `limits`.
 
         Once new rows would score too low, the remaining words are looked up only among the found
         rows, as an index intersects two lists much faster than it reads one.
@@ -484,7 +484,7 @@ def search_steps(
     """Yield words to search for together, and whether a match needs all of them or any.
 
     First come all but one of the `RAREST` words, with each of them left out in turn. Then come all words, then
-    any of the rare words (with at most `rows_max` rows together), then all pairs. `words` begin with the rarest.
+    any rare word (of at most `rows_max` rows together), then all pairs. `words` begin with the rarest.
     """
     rarest = words[:RAREST]
     if len(words) > PAIR:

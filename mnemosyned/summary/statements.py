@@ -204,7 +204,7 @@ def remove_opener(sentence: str) -> str:
 
 
 def _remove_first_word(sentence: str) -> str:
-    """Return a sentence without an interjection, a connective or a call such as "Hey Ben," at its start."""
+    """Return a sentence without a first interjection, connective or call such as "Hey Ben,", capitalized."""
     head, _, rest = sentence.partition(" ")
     if head in _WORDS["calls"] and (called := _PATTERNS["call"].match(sentence)):
         rest = sentence[called.end() :]
@@ -224,9 +224,9 @@ def _remove_first_word(sentence: str) -> str:
 
 
 def is_courtesy(words: Sequence[str]) -> bool:
-    """Return True if a short sentence, as words in lower case, is a greeting, thanks or applause.
+    """Return True if the words of a short sentence, in lower case, are a greeting, thanks or applause.
 
-    Its first word or a sign-off decides; a digit excludes it.
+    The first word or a sign-off decides; a digit excludes it.
     """
     if words[0] not in COURTESIES and _WORDS["sign_offs"].isdisjoint(words):
         return False

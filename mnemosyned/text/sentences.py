@@ -68,7 +68,7 @@ _BREAK = re.compile(r"[;,、，；]\s*|\s+|(?<=[}\])])")
 
 
 def contains_statement(text: str, statement: str) -> bool:
-    """Return True if a text contains a statement, apart from letter case and its final mark."""
+    """Return True if a text contains a statement, in any case and with or without its final mark."""
     words = statement.rstrip(SPACED_ENDS + UNSPACED_ENDS)
     return words.casefold() in text.casefold()
 

@@ -163,7 +163,7 @@ class ActiveLearnings:
         return list(self._by_key.get(_make_wording_key(learning), {}).values())
 
     def find_conflicts(self, learning: Learning) -> list[Learning]:
-        """Return the learnings that `learning` contradicts, repeats or ends, or newer ones that do so to it."""
+        """Return learnings in conflict with `learning`: the newer contradicts, repeats or ends the older."""
         meaning = parse_meaning(learning.text)
         conflicts = {other.id: other for other in self.find_same_wording(learning)}
         candidates = chain(
@@ -334,7 +334,7 @@ def _has_most_words_in_common(
 def _is_other_choice(
     ours: InstructionMeaning, theirs: InstructionMeaning, group: int
 ) -> bool:
-    """Return True if two instructions on one subject exclude each other by their alternatives in a group."""
+    """Return True if two instructions on one subject choose different alternatives of a group."""
     agree = ours.choices[group] == theirs.choices[group]
     if agree != (ours.negative != theirs.negative):
         return False

@@ -195,7 +195,7 @@ def find_statements(
 ) -> list[LearningStatement]:
     """Return the distinct learnings stated in a user's text, in order, `STATED_MAX` at most.
 
-    Only the introduction is read of a text with a pasted page, or with a prompt meant for an agent.
+    If the text has a pasted page or a prompt meant for an agent, only its introduction is read.
     `rate` rates sentences without a matching rule.
     """
     asked = split_text(text) if rate else []

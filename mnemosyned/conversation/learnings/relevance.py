@@ -28,7 +28,7 @@ ALWAYS = frozenset({"answers", "manner", "acts"})
 
 
 def _compile_words(words: str) -> re.Pattern[str]:
-    """Return a pattern that matches any of the words and patterns in a table's text, such as those of food."""
+    """Return a pattern for any of the words and patterns in the text of a table, such as "food"."""
     joined = re.sub(r"\n\s*\|", "|", words)
     alternatives = re.split(r"(?<!\\)\s+", joined.strip())
     unspaced = [word for word in alternatives if re.match(r"[\u3040-\ud7a3]", word)]
@@ -238,7 +238,7 @@ class _MessageTerms:
         return learning.kind is not LearningKind.PREFERENCE and not about_another
 
     def rate_shared_terms(self, learning: Learning) -> tuple[int, str]:
-        """Return the worth of the terms that a learning shares with the message, and a text that names them."""
+        """Return the worth of the terms common to a learning and the message, and their names as text."""
         bare = remove_cues(learning.text)
         stems = self._stems & find_keywords(bare)
         pairs = len(self._pairs & frozenset(gram_text(bare).split())) // PAIRS_MIN
@@ -261,7 +261,7 @@ _SCOPES = {
 
 
 def find_scope(learning: Learning) -> LearningScope:
-    """Return where a learning applies, as its words say, or else as its kind and words suggest.
+    """Return where a learning applies: in all projects or only its own.
 
     Without words such as "in this repo" or "everywhere", names, preferences and rules about answers to
     the user apply everywhere. Any other rule applies in its project, even a rule about answers to

@@ -167,7 +167,7 @@ class BearingRater:
     def rate_prompt(self, prompt: str) -> float | None:
         """Return the log odds that a prompt asks about an earlier conversation.
 
-        They are lower for a prompt that tells something itself, and does not end with a question or request.
+        The odds are lower for a prompt that tells something new, and does not end with a question or request.
         None while the encoder is being prepared, and if it fails, which is logged.
         """
         if not self._embedder.is_prepared:
@@ -282,7 +282,7 @@ def _read_probe(name: str) -> tuple[Any, float]:
 
 
 def _apply_network(name: str, vectors: Any, texts: Sequence[str]) -> list[float]:  # noqa: ANN401 numpy is loaded late
-    """Return the log odds that the probe `name` gives each text and its vector, a row of `vectors`."""
+    """Return the log odds by the probe `name` for each text with its vector, a row of `vectors`."""
     matrix, bias, out, words = _read_network(name)
     layer = vectors @ matrix + bias
     layer[:, :-1].clip(min=0, out=layer[:, :-1])  # the last column is linear

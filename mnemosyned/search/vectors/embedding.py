@@ -64,7 +64,7 @@ def embedding_batches(
 def embed_memories(
     embedder: Embedder, rows: Sequence[EmbeddingInput], on_refusal: OnRefusal
 ) -> list[tuple[EmbeddingInput, bytes]]:
-    """Return memories with their vectors, in order, without refused ones. Raises `ModelUnavailable`."""
+    """Return memories with vectors, in order; call `on_refusal` for refused ones. Raises `ModelUnavailable`."""
     try:
         made = embedder.embed([embedding_text(row.role, row.content) for row in rows])
     except EmbedderFailed as error:
@@ -314,7 +314,7 @@ class CommonVectors(MemoryVectors, ABC):
         return replace(candidates, memories=memories, nearness=nearness), ""
 
     def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
-        """Return {memory id: cosine to a text} of memories with a vector; empty if it takes too long."""
+        """Return {memory id: cosine to a text} of memories with a vector; empty if not ready or too slow."""
         if (asked := self._begin_search(text)) is None:
             return {}
         search, vector = asked
@@ -326,7 +326,7 @@ class CommonVectors(MemoryVectors, ABC):
         return {id: cosines[seq] for id, seq in positions.items() if seq in cosines}
 
     def nearest_of(self, text: str, positions: Sequence[int], count: int) -> list[int]:
-        """Return the `count` of these row numbers whose memories are most like a text; empty if too slow."""
+        """Return the `count` of `positions` most like a text; empty if not ready or too slow."""
         if (asked := self._begin_search(text)) is None:
             return []
         search, vector = asked
@@ -336,7 +336,7 @@ class CommonVectors(MemoryVectors, ABC):
             return []
 
     def _begin_search(self, text: str) -> tuple[VectorSearch, bytes] | None:
-        """Return a vector search and a text's vector; None if the model is too slow or no vectors exist."""
+        """Return a vector search and a text's vector; None if not ready or too slow, or without vectors."""
         question = self.ask(text)
         vector = question.vector() if question else None
         search = self._search() if vector is not None else None
@@ -366,7 +366,7 @@ class CommonVectors(MemoryVectors, ABC):
         places = {id: place for place, id in enumerate(known)}
 
         def cosines_to(id: str) -> dict[str, float]:
-            """Return {id: cosine to a memory's vector} of all compared memories; empty without a vector."""
+            """Return {id: cosine to a memory's vector} of all compared memories; empty if `id` has none."""
             if id not in known:
                 return {}
             return dict(zip(known, dot_products(rows, known[id]).tolist(), strict=True))

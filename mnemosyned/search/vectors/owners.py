@@ -364,7 +364,8 @@ class SharedVectors(embedding.EmbeddingThread):
     def _embed_batch(self, owner: int) -> bool:
         """Embed and store a batch of an owner's memories; return whether more may be left.
 
-        Return False also if another daemon has claimed the owner.
+        Return False also if another daemon has claimed the owner. While stored vectors are left to convert
+        for the search of the database, convert some instead, and return True.
         """
         store = self._store(owner)
         progress = store.claim(

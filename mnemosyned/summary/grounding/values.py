@@ -180,7 +180,7 @@ class SourceDates:
                 self._add_days(today, first, last)
 
     def has_date(self, mention: DateMention) -> bool:
-        """Return True if the sources contain the mentioned date, or a day of the mentioned month or year."""
+        """Return True if the sources contain the date or weekday, or a day of the mentioned month or year."""
         if mention.weekday is not None:
             return mention.weekday in self.weekdays
         return any(self._has_reading(*reading) for reading in mention.readings)

@@ -606,7 +606,7 @@ def moves_thing(old: Statement, new: Statement) -> bool:
 
 
 def value_margin(old: Statement, new: Statement) -> float:
-    """Return how much less odds have to be where two statements only say two values of one thing, else 0.
+    """Return how far to lower the odds needed if two statements give two values of one thing; else 0.
 
     "For the phone we pay 89 euros" and "the phone costs 104 euros from May" share a noun and have a number
     with one unit, a time, weekday or date each. Few words of only one of them may tell other things apart.
@@ -626,7 +626,7 @@ def value_margin(old: Statement, new: Statement) -> float:
 
 
 def _read_value(statement: Statement, other: Statement) -> tuple[str, dict[str, str]]:
-    """Return the kind of the value that only `statement` has, if one, and its own words by the words before."""
+    """Return the kind of the one value that `other` lacks, else "", and {missing word: word before it}."""
     kinds: set[str] = set()
     rest: dict[str, str] = {}
     narrowing = _WORDS["narrowing"] | _WORDS["back"]

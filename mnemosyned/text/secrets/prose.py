@@ -85,7 +85,7 @@ class ValueLink(NamedTuple):
 
 @cache
 def _compile_names_pattern(hint: str) -> re.Pattern[str]:
-    """Return a pattern of all secret names with `hint` in them, one group for each kind of value.
+    """Return a pattern of all secret names that contain `hint`, with a group per kind of value.
 
     It is compiled on first use: all of them together would delay every start.
     """
@@ -147,7 +147,7 @@ def find_names(text: str) -> Iterator[SecretName]:
 
 
 def _find_name_windows(low: str) -> Iterator[tuple[str, int, int]]:
-    """Yield (hint, start, end) of each part of a lower-case text that may have secret names in it.
+    """Yield (hint, start, end) of parts of a lower-case text that may contain names of secrets.
 
     Every name contains a hint, such as "passw". Overlapping parts are joined; for a part with several
     hints, the hint is empty. A search for hints takes much less time than a pattern of all names.
