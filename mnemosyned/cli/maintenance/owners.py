@@ -149,7 +149,8 @@ def invite(
         csv.writer(sys.stdout).writerows([("owner", "code"), *rows])
     added = count_of(sum(each.added for each in made), "owner")
     until = local_time(made[0].expires_at)
-    say(f"added {added}; the codes are not shown again, valid until {until}", err=True)
+    hint = "the codes replace earlier ones and are not shown again"
+    say(f"added {added}; {hint}, valid until {until}", err=True)
 
 
 def _invitees_in(
