@@ -404,7 +404,7 @@ class _ShortenedTail:
         """Position of the first message not tried yet; the new one comes after the history."""
 
     def save_tokens(self, tokens: int, *, since: int) -> bool:
-        """Shorten tool results from position `since` on, oldest first, by `tokens`; return True if any."""
+        """Shorten tool results from `since` on, oldest first, to save `tokens`; return True if any shrank."""
         saved = 0
         self._next = max(self._next, since)
         while saved < tokens and self._next <= len(self.history):

@@ -94,7 +94,7 @@ def excerpt_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
 
 
 def clip_at_word(text: str, chars: int) -> str:
-    """Return a text, or if it has more than `chars` characters its beginning, cut between words, and `…`."""
+    """Return a text; above `chars` characters, the beginning, cut between words, with `…`."""
     if len(text) <= chars:
         return text
     head = text[: max(chars - 1, 0)]

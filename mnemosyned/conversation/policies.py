@@ -218,7 +218,7 @@ def _shorten_results(
     *,
     counter: MessageCounter,
 ) -> dict[int, Message]:
-    """Return {position: message with shortened results}, enough to save `excess` tokens; update `costs`."""
+    """Return {position: message with shortened results}, to save `excess` tokens; update `costs`."""
     names = find_tool_names(messages)
     stubs: dict[int, Message] = {}
     for position in positions:
@@ -345,7 +345,7 @@ class RoundsPolicy:
     ) -> compaction.Compaction:
         """Return a compaction: above the limit, with summaries in place of the agent's work in earlier rounds.
 
-        A round is the work between two messages of the user. If this does not meet the limit, the last round
+        A round is the work between two messages of the user. If the limit is still exceeded, the last round
         is summarized as well, except its `keep_recent` newest messages (by default the policy's own
         number), and then the longest tool results are shortened.
         """

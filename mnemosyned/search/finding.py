@@ -84,7 +84,7 @@ class SearchIndex(Protocol):
     """An engine's answers to the parts of one question, in one snapshot."""
 
     def totals(self) -> OriginalTotals:
-        """Return the counts and sizes of all memories, and whether any were consolidated; called first."""
+        """Return the totals of all memories; a search calls this before the other methods."""
         ...
 
     def word_rows(self, query: Query | None = None) -> WordRows:
@@ -145,7 +145,7 @@ class SearchIndex(Protocol):
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
-        """Return the memories at the rows in `scores`, with the part of each score from `grams`."""
+        """Return the memories at the rows in `scores`; `grams` has the parts of scores by character pairs."""
         ...
 
     def positions_around(

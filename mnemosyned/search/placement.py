@@ -71,7 +71,8 @@ def place_by_time(
 ) -> dict[int, ScoreBreakdown]:
     """Return the scores by row number, changed by the time or order that the query asks for.
 
-    Memories of that time are raised; with an order, the best in that order come first.
+    With an order, the best in that order come first. Else memories of that time are raised if they are on
+    the subject, or from the kind of source asked for.
     """
     if not scores or query.subject is None:
         return dict(scores)

@@ -259,7 +259,7 @@ _TO_ASSISTANT = frozenset(_WORDS["to_assistant"].split())
 
 
 def asked_source(text: str) -> AskedSource:
-    """Return the kinds of source that a question names, as "which mails" or "my last note" do."""
+    """Return the kinds of source in a question, such as mail for "which mails did Ben send"."""
     strict = _kind_by_selecting_stem()
     stems = map(stem, _folded_words(_NO_SOURCE.sub(" ", text)))
     kinds = {strict[word] for word in stems if word in strict}

@@ -323,7 +323,7 @@ class _FormMatcher:
 def _phrase_score(
     text: str, scores: Sequence[float], places: Mapping[int, Sequence[int]]
 ) -> float:
-    """Return the sum of the lower scores of pairs of terms: adjacent in the question, and close in a text."""
+    """Return a bonus for terms adjacent in the question and close in a text: the sum of each lower score."""
     weights = WEIGHTS.bm25
     total = 0.0
     for term, found in places.items():

@@ -481,7 +481,7 @@ class _TermRows:
 def search_steps(
     words: Sequence[str], frequencies: Mapping[str, int], *, rows_max: int
 ) -> Iterator[tuple[Sequence[str], bool]]:
-    """Yield words to search for together, and whether a match needs all of them or any.
+    """Yield words to search for together, with True if a match needs all of them, False for any.
 
     First come all but one of the `RAREST` words, with each of them left out in turn. Then come all words, then
     any rare word (of at most `rows_max` rows together), then all pairs. `words` begin with the rarest.

@@ -195,7 +195,7 @@ def find_matching_words(
 
 
 def cut_before_match(text: str, matching: Sequence[str], *, room: int = 100) -> str:
-    """Return a text; if the first matching word is beyond `room` characters, with `…` for the beginning."""
+    """Return a text, with `…` for the beginning if the first matching word is beyond `room` characters."""
     first, _ = next(find_matching_words(text, matching), (0, 0))
     if first <= room:
         return text

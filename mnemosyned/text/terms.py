@@ -285,7 +285,7 @@ STOP_WORDS_MIN = 2
 
 
 def foreign_stop_words(words: Collection[str]) -> frozenset[str]:
-    """Return which lower-case words of a question are stop words of its language; none in English."""
+    """Return the foreign stop words among a question's lower-case words; empty for English or a single one."""
     if FOREIGN_STOP_WORDS.isdisjoint(words):
         return frozenset()
     matches = (known.intersection(words) for known in _QUESTION_STOP_WORDS)

@@ -340,7 +340,7 @@ def _join_instruction(
 
 
 def _read_sentence(sentence: str, blanked: str) -> list[LearningStatement]:
-    """Return the learning that a whole sentence states, or else the preferences said in passing in it."""
+    """Return the learning that a whole sentence states, or the preferences said in passing in it."""
     quoted = _BLANK.sub('"_"', blanked)
     languages = find_candidate_languages(quoted)
     if not languages:

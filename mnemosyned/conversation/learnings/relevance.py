@@ -226,7 +226,7 @@ class _MessageTerms:
         """Return True if a learning matters to the message, or to every message.
 
         `shared` is the worth of their common words and fields; without any, a preference does not matter.
-        An instruction or a lesson matters unless its field is another one: "always use tabs" does not
+        An instruction or a lesson matters unless the message is of another field: "always use tabs" does not
         matter to a recipe.
         """
         if learning.kind is LearningKind.NAME or shared:

@@ -68,7 +68,7 @@ def _list_number_readings(written: str, after: str) -> Iterator[str]:
 
 
 def _normalize_number(written: str) -> str:
-    """Return a number with a decimal point: "1,234.5" as "1234.5". A lone separator is read as that point."""
+    """Return a number with a decimal point: "1,234.5" as "1234.5". A lone separator is a decimal point."""
     plain = re.sub(r"[,’'·]", ".", written)
     whole, _, rest = plain.rpartition(".")
     if _PATTERNS["grouped"].fullmatch(written):

@@ -221,7 +221,7 @@ def extract_secrets(text: str) -> list[Detail]:
 def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
     """Return the text with `[secret:KIND]` in place of every secret.
 
-    Secrets of `KNOWN_CHARS_MIN` characters among `known`, the details of other texts, are masked as well.
+    Secrets of at least `KNOWN_CHARS_MIN` characters among `known`, details of other texts, are masked as well.
     A secret that ends in `!` or `?` is also masked without this sign, which may belong to the sentence.
     """
     secrets = find_secrets(text)
@@ -257,8 +257,8 @@ def mask_metadata(
 ) -> dict[str, Any]:
     """Return a copy of a JSON object with the secrets in its strings masked.
 
-    A value is a secret too if its key names one, such as "password". Values nested deeper than
-    `levels` are replaced by a remark.
+    A value is a secret too if its key names one, such as "password". Objects and lists nested
+    deeper than `levels` are replaced by a remark.
     """
     return {key: _mask_value(value, key, levels) for key, value in metadata.items()}
 
