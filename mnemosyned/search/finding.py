@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from heapq import nlargest
 from itertools import takewhile
 from operator import itemgetter
 from typing import Literal, NamedTuple, Protocol
@@ -46,8 +47,8 @@ NEIGHBORS_SHARE_MIN = 0.5
 """Share of the best score from which neighbors of a match are looked up."""
 REACH = 8
 """Distance in the order of arrival, as memories of several sessions may interleave."""
-SCORED_MAX = 8_000
-"""Rows that bm25 may score in the second index, the newest."""
+LISTED_MAX = 8_000
+"""Rows that are listed of a word of summaries, or of a character pair: the newest."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -91,16 +92,16 @@ class SearchIndex(Protocol):
         """Return the word index: of all memories, or only of memories that pass a query's filters."""
         ...
 
-    def best_by_grams(
-        self, table: IndexedTable, terms: Sequence[str], query: Query, *, limit: int
-    ) -> Iterable[tuple[int, float]]:
-        """Return (row number, BM25) of the best `limit` of the newest rows with any of the pairs `terms`."""
+    def rows_of_grams(
+        self, table: IndexedTable, terms: Sequence[str], query: Query
+    ) -> Sequence[Collection[int]]:
+        """Return the newest `LISTED_MAX` rows with each character pair or part of a name."""
         ...
 
-    def best_episodes(
-        self, forms: Forms, query: Query, *, limit: int
-    ) -> Iterable[tuple[int, float]]:
-        """Return (row number, BM25) of the `limit` best summaries with any of the `forms`."""
+    def episodes_of_words(
+        self, words: Sequence[Forms], query: Query
+    ) -> Sequence[Collection[int]]:
+        """Return the newest `LISTED_MAX` summaries with any form of each word."""
         ...
 
     def memories_of_time(
@@ -250,12 +251,7 @@ def _find_matches(
         )
         scores = {**matches, **scores}
     if not query.only_then:
-        terms = (
-            *query.terms.words,
-            *query.terms.grams,
-        )  # parts of names are there, too
-        found = index.best_by_grams("memory", terms, query, limit=limits.total)
-        grams = {seq: WEIGHTS.gram * score for seq, score in found}
+        grams = _score_by_grams(index, "memory", query, corpus, limits.total)
     for seq, score in grams.items():
         scores[seq] = scores.get(seq, 0.0) + score
     # A question with a name or a number is answered only by a memory that contains it.
@@ -354,17 +350,39 @@ def _find_neighbors(
     return beside
 
 
+def _score_by_grams(
+    index: SearchIndex, table: IndexedTable, query: Query, corpus: Corpus, limit: int
+) -> dict[int, float]:
+    """Return {row number: score} of the best `limit` rows with character pairs or parts of names."""
+    terms = (*query.terms.words, *query.terms.grams)  # parts of names are there, too
+    rows = index.rows_of_grams(table, terms, query)
+    worths = [WEIGHTS.gram * corpus.rarity(len(each)) for each in rows]
+    return _best_sums(rows, worths, limit)
+
+
 def _find_episodes(
     index: SearchIndex, query: Query, corpus: Corpus, limit: int
 ) -> dict[int, float]:
     """Return {row number: score} of the best summaries, by words plus by character pairs."""
     words = query.terms.words
-    forms = [form for word in words for form in corpus.forms(query.terms, word)]
-    found = dict(index.best_episodes(forms, query, limit=limit)) if forms else {}
-    terms = (*words, *query.terms.grams)
-    for seq, score in index.best_by_grams("episode", terms, query, limit=limit):
-        found[seq] = found.get(seq, 0.0) + WEIGHTS.gram * score
+    forms = [corpus.forms(query.terms, word) for word in words]
+    rows = index.episodes_of_words(forms, query)
+    found = _best_sums(rows, list(map(corpus.idf, words)), limit)
+    for seq, score in _score_by_grams(index, "episode", query, corpus, limit).items():
+        found[seq] = found.get(seq, 0.0) + score
     return found
+
+
+def _best_sums(
+    rows: Sequence[Collection[int]], worths: Sequence[float], limit: int
+) -> dict[int, float]:
+    """Return {row number: sum of the worths of the words it has} of the `limit` best rows, newest if equal."""
+    sums: dict[int, float] = {}
+    for each, worth in zip(rows, worths, strict=True):
+        for seq in each:
+            sums[seq] = sums.get(seq, 0.0) + worth
+    best = nlargest(limit, ((score, seq) for seq, score in sums.items()))
+    return {seq: score for score, seq in best}
 
 
 # ------------------------------------------------------------------ by time

@@ -185,9 +185,12 @@ class Corpus:
 
     def idf(self, word: str) -> float:
         """Return the idf of a word, which is above 0 even for a word in every memory."""
-        frequency = self.frequencies.get(word, 0)
-        idf = log(1 + max(0.0, self.count - frequency + 0.5) / (frequency + 0.5))
+        idf = self.rarity(self.frequencies.get(word, 0))
         return VAGUE * idf if word.lower() in STOP_WORDS else idf
+
+    def rarity(self, frequency: int) -> float:
+        """Return the idf of whatever `frequency` memories have."""
+        return log(1 + max(0.0, self.count - frequency + 0.5) / (frequency + 0.5))
 
 
 @dataclass(frozen=True, slots=True)

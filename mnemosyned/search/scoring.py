@@ -103,7 +103,7 @@ class TermReader:
         """The idf of each term, 0 for vague words unless the question has no others."""
         if not any(self.keyword_idf):
             self.keyword_idf = tuple(map(usual.idf, self.words))
-        self._grams = terms.grams
+        self.grams = terms.grams
         self.possible = sum(self.idf) + GRAM_IDF * len(terms.grams)
         """Score of a text with every term once: what a text that covers the question is worth."""
         self._keywords_sum = sum(self.keyword_idf) + GRAM_IDF * len(terms.grams)
@@ -176,8 +176,8 @@ class TermReader:
         share += NEARBY_SHARE * sum(
             self.keyword_idf[term] for term in set(nearby) - own
         )
-        if self._grams:
-            share += GRAM_IDF * sum(gram in text for gram in self._grams)
+        if self.grams:
+            share += GRAM_IDF * sum(gram in text for gram in self.grams)
         return min(1.0, share / self._keywords_sum) if self._keywords_sum else 0.0
 
     def terms_in(self, text: str) -> set[int]:
@@ -560,10 +560,13 @@ def _read_candidate(
     scores, phrase = reader.read(match.content)
     # The index also finds pairs of characters, and words beyond the part of a text that is read.
     rest = match.grams
+    if rest and not reader.grams:
+        parts = reader.read(gram_text(match.content))
+        rest = WEIGHTS.name_parts * sum(parts.scores) or rest
     if len(match.content) >= READ_CHARS_MAX:
         rest += reader.unread_score(scores, match.score - match.grams)
     elif not any(scores) and not speaker:
-        rest = match.score
+        rest += match.score - match.grams
     if names and match.role.lower() not in UNNAMED_ROLES:
         scores = tuple(
             score * WEIGHTS.named_by_others if term in names else score

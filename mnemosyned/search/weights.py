@@ -44,6 +44,8 @@ class RankingWeights:
     """Shares of a candidate's score that its parts add, and the limits of an episode's lines."""
 
     bm25: Bm25Weights = BM25_WEIGHTS
+    name_parts: float = 0.3
+    """Words that are parts of names, as in `retryPolicy`."""
     neighbors: tuple[float, ...] = (0.6, 0.4)
     """A term one and two places away: an answer often follows the line that names its subject."""
     reply: float = 1.3

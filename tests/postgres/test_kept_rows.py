@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, cast
-from unittest.mock import patch
 
 import pytest
 from support.fakes import NOON, FakeClock
@@ -16,16 +15,11 @@ from support.twins import Shown, service_over, shown
 
 from mnemosyned.search import words as frequencies, words as search
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.postgres import ranking
 from mnemosyned.storage.postgres.postings import (
     AnyOf,
-    IndexCache,
     Moment,
     NumberCache,
-    Postings,
     RowCache,
-    Source,
-    occurrences_of_each,
 )
 from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.verbs.memories import EditMemory, Recall, Remember, RememberMany
@@ -38,8 +32,6 @@ KEPT = 250
 """Rows that are kept of a word that every memory has, where a test says so."""
 QUESTIONS = ("bell at the mill", "who rang bell 17", "mill gear", "a quiet bell")
 WORD = AnyOf((1,), ())
-WORDS: Source = ("episode", "words")
-"""The index of the words of summaries."""
 
 
 def told(numbers: range, what: str = "rang") -> RememberMany:
@@ -151,31 +143,6 @@ def test_rows_of_a_common_word_are_kept_for_the_next_question(dsn: str) -> None:
         assert max(rows_kept(service)) == MEMORIES + 30
 
 
-def test_words_of_summaries_are_looked_up_once(dsn: str) -> None:
-    with (
-        patch.object(
-            ranking, "occurrences_of_each", wraps=occurrences_of_each
-        ) as spied,
-        daemon(dsn) as service,
-    ):
-
-        def looked_up() -> list[int]:
-            asked = [call.args[1:3] for call in spied.call_args_list]
-            return [
-                term for source, terms in asked if source == WORDS for term in terms
-            ]
-
-        service.remember_many(told(range(MEMORIES)))
-        sleep(service)
-        service.recall(Recall(query="bell at the mill"))
-        before = looked_up()
-        assert len(before) > 1
-        service.remember_many(told(range(1_000, 1_030)))
-        service.recall(Recall(query="mill gear"))
-
-        assert len(looked_up()) == len(before) + 1
-
-
 def rows_kept(service: MemoryService) -> list[int]:
     """How many rows a service keeps of each word: no answer of it tells."""
     mine: Any = store_of(service).search
@@ -183,7 +150,7 @@ def rows_kept(service: MemoryService) -> list[int]:
     return [
         len(kept.rows)
         for (rows, _), (kept, _) in every.items()
-        if rows is mine._kept_rows  # noqa: SLF001
+        if rows is mine._kept  # noqa: SLF001
     ]
 
 
@@ -201,24 +168,6 @@ def test_what_was_not_used_for_longest_makes_room() -> None:
     assert kept.get("c") == "third"
     kept.keep("c", "too large", 1_000)
     assert kept.get("c") == "third"
-
-
-def test_postings_are_true_for_one_state_of_an_index() -> None:
-    kept, words = IndexCache(), WORDS
-    kept.keep(words, (7,), (3, 1), Postings([9, 4], [0.5, 1.5]))
-    kept.keep(words, (8,), (3, 1), Postings())
-
-    found = kept.find(words, (7,), (3, 1))
-    assert found
-    assert list(found.seqs) == [9, 4]
-    assert list(found.parts) == [0.5, 1.5]
-    assert kept.find(words, (7,), (4, 1)) is None
-    assert kept.find(("episode", "grams"), (7,), (3, 1)) is None
-    assert IndexCache().find(words, (7,), (3, 1)) is None
-    # That a word is in no summary is known, too.
-    nothing = kept.find(words, (8,), (3, 1))
-    assert nothing is not None
-    assert not nothing.seqs
 
 
 def test_a_question_of_an_older_snapshot_sees_no_rows_of_later_ones() -> None:

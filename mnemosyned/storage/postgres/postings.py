@@ -1,4 +1,4 @@
-"""Statements over the indexes of words, and caches of their rows and sizes between questions.
+"""Statements over the indexes of words, and a cache of their rows between questions.
 
 These are the only statements that compare index terms: few shapes, each with its values bound. They
 read views of the tables, which the index of words serves under row-level security too, and no other
@@ -23,7 +23,6 @@ from itertools import accumulate
 from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from mnemosyned.storage.common.listing import Filter
-from mnemosyned.storage.common.session import Result
 from mnemosyned.storage.postgres.fulltext import phrase_hashes
 from mnemosyned.storage.postgres.session import PostgresSession
 
@@ -37,12 +36,6 @@ Phrase = tuple[int, ...]
 _TOGETHER = "strpos(' ' || array_to_string({column}, ' ') || ' ', {written}) > 0"
 _NAMES = {"memory": "m", "episode": "e"}
 """What filters call the rows of a table."""
-_COUNTED = {
-    "words": "coalesce({name}.repeats[array_position({name}.repeated, a.term)], 1)",
-    "grams": "cardinality(array_positions({name}.grams, a.term))",
-}
-"""How often a row has a term, which it has. Rows of the second index are short."""
-_LENGTHS = {"words": "word_count", "grams": "gram_count"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +58,6 @@ class AnyOf:
             tuple(phrase[0] for phrase in distinct if len(phrase) == 1),
             tuple(phrase for phrase in distinct if len(phrase) > 1),
         )
-
-
-class TermOccurrences(NamedTuple):
-    """Rows with a term or phrase, the newest first, with their lengths and occurrences."""
-
-    seqs: list[int]
-    lengths: list[int]
-    """Terms of each row."""
-    times: list[int]
-    """How often the word stands in each."""
 
 
 class Asked(NamedTuple):
@@ -106,8 +89,9 @@ def rows_of_each(
     narrow: Filter,
     *,
     newest: bool,
+    source: Source = ("memory", "words"),
 ) -> list[list[list[int]]]:
-    """Return the row numbers of several words, looked up by one statement within `narrow`.
+    """Return the row numbers of several words in an index, looked up by one statement within `narrow`.
 
     For each word there is one list for its single terms and one for each longer phrase. With
     `newest` they are the newest rows, newest first; else any rows, in no order.
@@ -123,6 +107,7 @@ def rows_of_each(
     if not lookups:
         return found
     statement = _rows_statement(
+        source,
         narrow,
         bounded=any(what.above for what in asked),
         phrases=any(each.is_phrase for each in lookups),
@@ -147,27 +132,29 @@ def rows_of_each(
 
 
 def _rows_statement(
-    narrow: Filter, *, bounded: bool, phrases: bool, newest: bool
+    source: Source, narrow: Filter, *, bounded: bool, phrases: bool, newest: bool
 ) -> str:
-    """Return the SQL that looks up the rows of any number of words within the filter `narrow`.
+    """Return the SQL that looks up the rows of any number of words in an index, within the filter `narrow`.
 
     `bounded` tells that a word has a lowest row, `phrases` that a word has several terms in order,
     and `newest` that the newest rows are wanted, newest first.
     """
     held, where = "", narrow.text
-    table = "memory" if bounded else "memory_index"
+    table, column = source
+    name = _NAMES[table]
+    home = table if bounded else f"{table}_index"
     if narrow.only is not None:
         held = (
             "WITH held AS MATERIALIZED (SELECT m.owner, m.seq, m.words FROM memory AS m "
             f"WHERE m.owner = %(owner)s{where}) "
         )
-        table, where = "held", ""
-    above = "AND m.seq > a.above " if bounded else ""
-    order = "ORDER BY m.seq DESC " if newest else ""
+        home, where = "held", ""
+    above = f"AND {name}.seq > a.above " if bounded else ""
+    order = f"ORDER BY {name}.seq DESC " if newest else ""
     select = (
-        f"SELECT a.number, ARRAY(SELECT m.seq FROM {table} AS m "
-        f"WHERE m.owner = %(owner)s {above}"
-        "AND m.words {match} (%(terms)s::int[])[a.low:a.high]{together}"
+        f"SELECT a.number, ARRAY(SELECT {name}.seq FROM {home} AS {name} "
+        f"WHERE {name}.owner = %(owner)s {above}"
+        f"AND {name}.{column} {{match}} (%(terms)s::int[])[a.low:a.high]{{together}}"
         f"{where} {order}LIMIT a.most) "
         "FROM unnest(%(numbers)s::int[], %(firsts)s::int[], %(lasts)s::int[], %(mosts)s::int[], "
         "%(aboves)s::bigint[], %(texts)s::text[]) "
@@ -175,7 +162,9 @@ def _rows_statement(
     )
     statement = held + select.format(match="&&", together="", is_word="=")
     if phrases:
-        near = " AND " + _TOGETHER.format(column="m.words", written="a.written")
+        near = " AND " + _TOGETHER.format(
+            column=f"{name}.{column}", written="a.written"
+        )
         phrase = select.format(match="@>", together=near, is_word="!=")
         statement += f" UNION ALL {phrase}"
     return statement
@@ -201,87 +190,6 @@ def rows_with_all(
         **narrow.values,
     )
     return [seq for (seq,) in rows.fetchall()]
-
-
-def texts_with_any(
-    session: PostgresSession,
-    source: Source,
-    any_of: AnyOf,
-    narrow: Filter,
-    *,
-    limit: int,
-) -> list[tuple[int, list[int]]]:
-    """Return (row number, index terms) of the newest `limit` rows within `narrow` that have any phrase."""
-    table, column = source
-    name = _NAMES[table]
-    where, values = _all_words_conditions([any_of], f"{name}.{column}")
-    rows: Result = session.execute(
-        f"SELECT {name}.seq, {name}.{column} FROM {table}_index AS {name} "
-        f"WHERE {name}.owner = %(owner)s{where}{narrow.text} "
-        f"ORDER BY {name}.seq DESC LIMIT %(most)s",
-        most=limit,
-        **values,
-        **narrow.values,
-    )
-    return [(seq, terms) for seq, terms in rows.fetchall()]
-
-
-def occurrences_of_each(
-    session: PostgresSession,
-    source: Source,
-    terms: Sequence[int],
-    narrow: Filter,
-    *,
-    limit: int,
-) -> list[TermOccurrences]:
-    """Return the newest `limit` rows of each term within `narrow`, in the order of the terms."""
-    if not terms:
-        return []
-    table, column = source
-    name = _NAMES[table]
-    rows = session.execute(
-        # A number of terms that the planner knows would have it plan each question anew.
-        "SELECT f.seqs, f.lengths, f.times "
-        "FROM unnest((SELECT %(terms)s::int[])) WITH ORDINALITY AS a (term, number) "
-        "CROSS JOIN LATERAL (SELECT array_agg(r.seq) AS seqs, array_agg(r.length) AS lengths, "
-        "array_agg(r.times) AS times FROM ("
-        f"SELECT {name}.seq, {name}.{_LENGTHS[column]} AS length, "
-        f"{_COUNTED[column].format(name=name)} AS times "
-        f"FROM {table}_index AS {name} WHERE {name}.owner = %(owner)s "
-        f"AND {name}.{column} && ARRAY[a.term]{narrow.text} "
-        f"ORDER BY {name}.seq DESC LIMIT %(most)s) AS r) AS f ORDER BY a.number",
-        terms=list(terms),
-        most=limit,
-        **narrow.values,
-    )
-    return [TermOccurrences._make(columns or [] for columns in row) for row in rows]
-
-
-def counts_of_each(
-    session: PostgresSession, source: Source, phrases: Sequence[Phrase]
-) -> list[int]:
-    """Return how many rows have each phrase, in the order of the phrases."""
-    table, column = source
-    select = (
-        f"SELECT a.number, (SELECT count(*) FROM {table}_index AS m "
-        "WHERE m.owner = %(owner)s "
-        f"AND m.{column} @> (%(terms)s::int[])[a.low:a.high] "
-        f"AND {_TOGETHER.format(column=f'm.{column}', written='a.written')}) "
-        "FROM unnest(%(lows)s::int[], %(highs)s::int[], %(texts)s::text[]) "
-        "WITH ORDINALITY AS a (low, high, written, number)"
-    )
-    ends = list(accumulate(map(len, phrases), initial=0))
-    rows = session.execute(
-        select,
-        terms=[term for phrase in phrases for term in phrase],
-        lows=[end + 1 for end in ends[:-1]],
-        highs=ends[1:],
-        texts=[phrase_text(phrase) for phrase in phrases],
-    )
-    counts = [0] * len(phrases)
-    for number, count in rows:
-        counts[number - 1] = count
-    return counts
 
 
 def _all_words_conditions(
@@ -347,65 +255,6 @@ class NumberCache(Generic[V]):
             while self._numbers > self._numbers_max:
                 _, (_, dropped) = self._kept.popitem(last=False)
                 self._numbers -= dropped
-
-
-Version = tuple[int, int]
-"""The state of an index in a snapshot: another one after each change."""
-
-
-class IndexSize(NamedTuple):
-    """The number of an index's rows, and the number of terms in all of them."""
-
-    rows: int
-    terms: int
-
-
-class Postings(NamedTuple):
-    """The rows that have a phrase, the newest first, and its BM25 without the idf in each."""
-
-    seqs: Sequence[int] = ()
-    parts: Sequence[float] = ()
-    """BM25 of the phrase, before it is weighed by how telling the phrase is."""
-
-
-class IndexCache:
-    """Sizes of an owner's indexes, and postings of phrases, valid for one version; for any thread."""
-
-    _all: ClassVar[NumberCache[tuple[Version, Postings]]] = NumberCache()
-    """Postings of all owners."""
-
-    def __init__(self) -> None:
-        self._sizes: dict[Source, tuple[Version, IndexSize]] = {}
-
-    def size(
-        self, session: PostgresSession, source: Source, version: Version
-    ) -> IndexSize:
-        """Return how many rows and terms an index has; count them again if `version` is new."""
-        known = self._sizes.get(source)
-        if known and known[0] == version:
-            return known[1]
-        table, column = source
-        length = _LENGTHS[column]
-        row = session.execute(
-            f"SELECT count(*), coalesce(sum({length}), 0)::bigint FROM {table} "
-            f"WHERE owner = %(owner)s AND {length} IS NOT NULL"
-        ).fetchone()
-        size = IndexSize(*row) if row else IndexSize(0, 0)
-        self._sizes[source] = version, size
-        return size
-
-    def find(self, source: Source, phrase: Phrase, version: Version) -> Postings | None:
-        """Return the cached rows and BM25 of a phrase for this version of the index, or None."""
-        found = self._all.get((self, source, phrase))
-        return found[1] if found and found[0] == version else None
-
-    def keep(
-        self, source: Source, phrase: Phrase, version: Version, postings: Postings
-    ) -> None:
-        """Store the rows and BM25 of a phrase for this version of the index."""
-        kept = Postings(array("q", postings.seqs), array("d", postings.parts))
-        numbers = len(kept.seqs) + len(kept.parts)
-        self._all.keep((self, source, phrase), (version, kept), numbers)
 
 
 KEPT_FROM = 200

@@ -9,6 +9,7 @@ from itertools import chain
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.ports import SearchStore
 from mnemosyned.search.finding import (
+    LISTED_MAX,
     ORDERED_MAX,
     REACH,
     IndexedTable,
@@ -36,14 +37,19 @@ from mnemosyned.storage.common.listing import (
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.storage.common.search import CommonIndex
 from mnemosyned.storage.common.session import Row, StorePart
-from mnemosyned.storage.postgres import listing, postings, ranking
-from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
+from mnemosyned.storage.postgres import listing, postings
+from mnemosyned.storage.postgres.fulltext import gram_term_hashes
 from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.session import (
     MEMORIES_AT,
     PostgresSession,
     Statement,
     memory_from,
+)
+from mnemosyned.storage.postgres.words import (
+    PostgresWords,
+    merge_newest,
+    newest_with_all,
 )
 from mnemosyned.text.languages.tables import TimeOrder
 
@@ -120,7 +126,7 @@ TOTALS = (
     "SELECT working_count + archive_count, working_characters + archive_characters, "
     "archive_count > 0, "
     "EXISTS (SELECT 1 FROM memory_state WHERE owner = %(owner)s), xmin::text, "
-    "episodic_count, last_memory, rewordings FROM owner WHERE owner = %(owner)s"
+    "last_memory, rewordings FROM owner WHERE owner = %(owner)s"
 )
 """The first statement of a question."""
 
@@ -131,69 +137,55 @@ class PostgresIndex(CommonIndex):
     def __init__(
         self,
         session: PostgresSession,
-        kept: postings.IndexCache,
-        rows: postings.RowCache,
+        kept: postings.RowCache,
     ) -> None:
         self._session: PostgresSession = session
         self._kept = kept
-        self._kept_rows = rows
-        self._all_words = ranking.PostgresWords(session, EVERYTHING)
+        self._all_words = PostgresWords(session, EVERYTHING)
         self._read: dict[int, Row] = {}
         """Rows of `MATCH_FIELDS` by row number, as far as they were read."""
-        self._versions: dict[postings.Table, postings.Version] = {}
 
     def totals(self) -> OriginalTotals:
         row = (self._session.first or self._session.execute(TOTALS)).fetchone()
         if row is None:
             raise NotFound("this owner was removed from the database")
-        *totals, episodes, last, rewordings = row
+        *totals, last, rewordings = row
         self._session.owner_version = totals[-1]
-        self._all_words.use_cache(self._kept_rows, postings.Moment(rewordings, last))
-        self._versions = {
-            "memory": (totals[0], rewordings),
-            "episode": (episodes, rewordings),
-        }
+        self._all_words.use_cache(self._kept, postings.Moment(rewordings, last))
         return OriginalTotals(*totals)
 
-    def word_rows(self, query: Query | None = None) -> ranking.PostgresWords:
+    def word_rows(self, query: Query | None = None) -> PostgresWords:
         narrow = listing.query_filter(self._session, query) if query else None
         if narrow is None or not narrow.text:
             return self._all_words
-        return ranking.PostgresWords(self._session, narrow, self._all_words)
+        return PostgresWords(self._session, narrow, self._all_words)
 
-    def best_by_grams(
-        self, table: IndexedTable, terms: Sequence[str], query: Query, *, limit: int
-    ) -> Iterable[tuple[int, float]]:
-        owner = self._session.owner
-        phrases = [tuple(gram_term_hashes(owner, term)) for term in terms]
-        narrow = (
-            listing.memory_filter(query)
-            if table == "memory"
-            else listing.episode_filter(query)
-        )
-        return self._best_rows((table, "grams"), phrases, narrow, limit)
+    def rows_of_grams(
+        self, table: IndexedTable, terms: Sequence[str], query: Query
+    ) -> list[list[int]]:
+        owner, narrow = self._session.owner, listing.episode_filter(query)
+        if table == "memory":
+            narrow = listing.memory_filter(query)
+        hashes = [tuple(gram_term_hashes(owner, term)) for term in terms]
+        words = [postings.AnyOf.from_phrases([phrase]) for phrase in hashes]
+        return self._newest_of_each((table, "grams"), words, narrow)
 
-    def best_episodes(
-        self, forms: Forms, query: Query, *, limit: int
-    ) -> Iterable[tuple[int, float]]:
-        phrases = [tuple(phrase_hashes(self._session.owner, form)) for form in forms]
-        return self._best_rows(
-            ("episode", "words"), phrases, listing.episode_filter(query), limit
-        )
+    def episodes_of_words(
+        self, words: Sequence[Forms], query: Query
+    ) -> list[list[int]]:
+        owner, narrow = self._session.owner, listing.episode_filter(query)
+        having = [postings.AnyOf.from_forms(owner, forms) for forms in words]
+        return self._newest_of_each(("episode", "words"), having, narrow)
 
-    def _best_rows(
-        self,
-        source: postings.Source,
-        phrases: Iterable[postings.Phrase],
-        narrow: Filter,
-        limit: int,
-    ) -> list[tuple[int, float]]:
-        """Return the best `limit` rows of an index with any of the phrases: (row number, BM25), best first."""
-        version = self._versions[source[0]]
-        search = ranking.IndexSearch(
-            self._session, source, narrow, kept=self._kept, version=version
+    def _newest_of_each(
+        self, source: postings.Source, words: Iterable[postings.AnyOf], narrow: Filter
+    ) -> list[list[int]]:
+        """Return the newest row numbers of each word in an index, within a filter."""
+        asked = [postings.Asked(word, LISTED_MAX) for word in words]
+        found = postings.rows_of_each(
+            self._session, asked, narrow, newest=True, source=source
         )
-        return search.best([phrase for phrase in phrases if phrase], limit=limit)
+        return [merge_newest(parts, LISTED_MAX) for parts in found]
 
     def first_with_words(self, words: Sequence[Forms], query: Query) -> set[int]:
         rows = postings.rows_with_all(
@@ -218,9 +210,7 @@ class PostgresIndex(CommonIndex):
         for parts in alternatives:
             words = [*parts, about] if about else parts
             having = [postings.AnyOf.from_forms(owner, forms) for forms in words]
-            found.update(
-                ranking.newest_with_all(self._session, having, narrow, limit=limit)
-            )
+            found.update(newest_with_all(self._session, having, narrow, limit=limit))
         return sorted(found, reverse=True)[:limit]
 
     def read_matches(
@@ -277,8 +267,7 @@ class PostgresSearch(StorePart, SearchStore):
 
     def __init__(self, engine: PostgresEngine) -> None:
         super().__init__(engine)
-        self._kept = postings.IndexCache()
-        self._kept_rows = postings.RowCache()
+        self._kept = postings.RowCache()
 
     def one_snapshot(self) -> AbstractContextManager[None]:
         return self._engine.pool.sharing(self._engine.owner)
@@ -287,7 +276,7 @@ class PostgresSearch(StorePart, SearchStore):
         if not query.terms and not query.only_then:
             return SearchCandidates()
         with self._engine.pool.reading(self._engine.owner, first=TOTALS) as session:
-            index = PostgresIndex(session, self._kept, self._kept_rows)
+            index = PostgresIndex(session, self._kept)
             return find_candidates(index, query, self._engine.frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:

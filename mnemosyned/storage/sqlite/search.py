@@ -12,9 +12,9 @@ from mnemosyned.memory.listing import LIST_LIMITS
 from mnemosyned.memory.ports import SearchStore
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.finding import (
+    LISTED_MAX,
     ORDERED_MAX,
     REACH,
-    SCORED_MAX,
     IndexedTable,
     OriginalTotals,
     find_candidates,
@@ -310,40 +310,29 @@ class SqliteIndex(CommonIndex):
         narrow = query_filter(self._session, query) if query else EVERYTHING
         return FtsWords(self._session, narrow, glued=self._glued["memory"])
 
-    def best_by_grams(
-        self, table: IndexedTable, terms: Iterable[str], query: Query, *, limit: int
-    ) -> Sequence[tuple[int, float]]:
+    def rows_of_grams(
+        self, table: IndexedTable, terms: Iterable[str], query: Query
+    ) -> list[list[int]]:
         narrow = memory_filter(query) if table == "memory" else episode_filter(query)
-        index = f"{table}_gram_fts"
-        return self._session.execute(
-            "SELECT seq, score FROM ("
-            f"SELECT f.rowid AS seq, -bm25({index}) AS score "
-            f"FROM {index} AS f {narrow.joins} WHERE {index} MATCH :match {narrow.text} "
-            "ORDER BY f.rowid DESC LIMIT :most) ORDER BY score DESC LIMIT :limit",
-            match=any_of(terms),
-            most=SCORED_MAX,
-            limit=limit,
-            **narrow.values,
-        ).fetchall()
+        return [
+            self._matching_rows(f"{table}_gram_fts", quote_word(term), narrow)
+            for term in terms
+        ]
 
-    def best_episodes(
-        self, forms: Forms, query: Query, *, limit: int
-    ) -> Iterable[tuple[int, float]]:
+    def episodes_of_words(
+        self, words: Sequence[Forms], query: Query
+    ) -> list[Collection[int]]:
         narrow = episode_filter(query)
-        rows = self._session.execute(
-            f"SELECT f.rowid, -bm25(episode_fts) AS score FROM episode_fts AS f {narrow.joins} "
-            f"WHERE episode_fts MATCH :match {narrow.text} ORDER BY score DESC LIMIT :limit",
-            match=any_of(forms),
-            limit=limit,
-            **narrow.values,
-        )
-        found = dict(rows.fetchall())
-        if self._glued["episode"]:
-            for seq, score in self.best_by_grams(
-                "episode", map(glued_terms, forms), query, limit=limit
-            ):
-                found[seq] = found.get(seq, 0.0) + score
-        return found.items()
+        rows: list[Collection[int]] = [
+            self._matching_rows("episode_fts", any_of(forms), narrow) for forms in words
+        ]
+        if not self._glued["episode"]:
+            return rows
+        glued = [any_of(map(glued_terms, forms)) for forms in words]
+        return [
+            {*own, *self._matching_rows("episode_gram_fts", match, narrow)}
+            for own, match in zip(rows, glued, strict=True)
+        ]
 
     def first_with_words(self, words: Sequence[Forms], query: Query) -> set[int]:
         direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
@@ -354,7 +343,7 @@ class SqliteIndex(CommonIndex):
             for position in self._matching_rows(
                 table,
                 all_of([[forms] for forms in known]),
-                query,
+                memory_filter(query),
                 direction=direction,
                 limit=ORDERED_MAX,
             )
@@ -374,14 +363,19 @@ class SqliteIndex(CommonIndex):
         if about:
             match = f"({match}) AND ({any_of(about)})"
         return self._matching_rows(
-            "memory_fts", match, query, direction="DESC", limit=limit
+            "memory_fts", match, memory_filter(query), limit=limit
         )
 
     def _matching_rows(
-        self, table: str, match: str, query: Query, *, direction: str, limit: int
+        self,
+        table: str,
+        match: str,
+        narrow: Filter,
+        *,
+        direction: str = "DESC",
+        limit: int = LISTED_MAX,
     ) -> list[int]:
-        """Return up to `limit` matching row numbers that pass a question's filters, in order ASC or DESC."""
-        narrow = memory_filter(query)
+        """Return up to `limit` matching row numbers that pass a filter, in order ASC or DESC."""
         return self._session.column(
             f"SELECT f.rowid FROM {table} AS f {narrow.joins} WHERE {table} MATCH :match "
             f"{narrow.text} ORDER BY f.rowid {direction} LIMIT :limit",
