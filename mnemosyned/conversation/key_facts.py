@@ -169,20 +169,17 @@ def extract_facts(
     assistant contains none. `excerpt` shortens a tool's result.
     """
     names = find_tool_names(messages)
-    return remove_repetitions(
-        fact
-        for message in messages
-        for fact in extract_message_facts(message, names, excerpt=excerpt)
+    return list(
+        dict.fromkeys(
+            fact
+            for message in messages
+            for fact in extract_message_facts(message, names, excerpt=excerpt)
+        )
     )
 
 
-def remove_repetitions(facts: Iterable[str]) -> list[str]:
-    """Return the distinct facts, in the order of first occurrence."""
-    return list(dict.fromkeys(facts))
-
-
 def merge_lists(*lists: Iterable[str]) -> tuple[str, ...]:
-    """Return the distinct texts of several lists, in order."""
+    """Return the distinct texts of one or more lists, in the order of first occurrence."""
     return tuple(dict.fromkeys(chain.from_iterable(lists)))
 
 

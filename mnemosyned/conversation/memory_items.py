@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from mnemosyned.conversation.key_facts import remove_repetitions, write_bullets
+from mnemosyned.conversation.key_facts import merge_lists, write_bullets
 from mnemosyned.conversation.messages import Message
 from mnemosyned.errors import InvalidRequest, reason_of
 from mnemosyned.instants import in_zone
@@ -195,9 +195,7 @@ def _summarize_group(
 ) -> tuple[str, str]:
     """Return (summary, "") of a category's memories, a list if there is no model, or ("", why it failed)."""
     if complete is None:
-        return write_bullets(
-            remove_repetitions(item.content.strip() for item in items)
-        ), ""
+        return write_bullets(merge_lists(item.content.strip() for item in items)), ""
     prompt = consolidation_prompt(items)
     try:
         answer = complete(prompt)

@@ -50,8 +50,8 @@ _PERSONAL = _MARKS["listener"] | _MARKS["feelings"]
 _HAPPENING = _MARKS["beginnings"] | _MARKS["plans"]
 
 
-def _mark_word(chunk: str) -> int:
-    """Return a bit mask of the word lists and forms, such as the past, to which a written word belongs."""
+def _compute_word_marks(chunk: str) -> int:
+    """Return a bit mask of the lists of words, and the forms such as the past, that include a word."""
     word = chunk.strip(_WORD_EDGE).lower()
     marks = sum(_MARKS[name] for name, words in _EVENT_WORDS.items() if word in words)
     is_past = word.endswith(_PAST_ENDINGS) and len(word) >= PAST_CHARS_MIN
@@ -66,7 +66,7 @@ def _mark_word(chunk: str) -> int:
     return marks
 
 
-_WORD_MARKS = WordCache(_mark_word, entries_max=1 << 13)
+_WORD_MARKS = WordCache(_compute_word_marks, entries_max=1 << 13)
 
 
 def rate_event(
@@ -102,7 +102,7 @@ def rate_event(
         "fragment": sentence[0].islower() and not is_message,
         "short": len(marks) < SHORT_WORDS and sentence.isascii(),
         "question": sentence.endswith(("?", "？", "؟")),
-        **_find_happening(sentence, marks, union),
+        **_measure_event_features(sentence, marks, union),
     }
     score = sum(_POINTS[name] * value for name, value in features.items() if value)
     score += sum([points for mark, points in _BY_WORD if union & mark])
@@ -111,8 +111,10 @@ def rate_event(
     return exp(STRENGTH * score)
 
 
-def _find_happening(sentence: str, marks: list[int], union: int) -> dict[str, float]:
-    """Return {feature of a sentence, such as a deed, a time or a feeling: value}.
+def _measure_event_features(
+    sentence: str, marks: list[int], union: int
+) -> dict[str, float]:
+    """Return {name: value} of the features by which a sentence reports an event: a deed, a time, a feeling.
 
     `marks` has the bit mask of each word, and `union` all their bits.
     """

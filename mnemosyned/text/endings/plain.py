@@ -160,7 +160,7 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
     gone = [word for word in old.words if not is_among(word.key, new)]
     is_other = "new" in new.signs and any(w.key in _WORDS["old"] for w in gone)
     is_other |= _has(new, "other") and not _has(old, "other")
-    if is_other or _is_on_part(new, fresh) or _reverses(old, new):
+    if is_other or _is_on_part(new, fresh) or _swaps_roles(old, new):
         return True
     shared = [word for word in new.words if word not in fresh]
     purpose, was = _search("purpose", new), _search("purpose", old)
@@ -209,7 +209,7 @@ def _is_on_part(new: Statement, fresh: Sequence[StatementWord]) -> bool:
     return bool(_PART.match(letters))
 
 
-def _reverses(old: Statement, new: Statement) -> bool:
+def _swaps_roles(old: Statement, new: Statement) -> bool:
     """Return True if roles are swapped, and one is denied: "Anna doesn't help Ben", "Ben helps Anna"."""
     who, whom = old.words[0], new.words[0]
     is_over = "gone" in new.cues and new.cues["gone"].start() > whom.start
@@ -248,9 +248,9 @@ def surely_ends(
         return True
     if _are_elsewhere(old, new) or _moves_away(old, new):
         return True
-    if _is_replaced(old, new) or _leaves(old, new) or _takes_over(old, new):
+    if _is_replaced(old, new) or _leaves_employer(old, new) or _takes_over(old, new):
         return True
-    if _replaces_product(old, new) or _puts_value(old, new):
+    if _replaces_product(old, new) or _has_other_value(old, new):
         return True
     if not meanings:
         return False
@@ -415,7 +415,7 @@ def _replaces_product(old: Statement, new: Statement) -> bool:
     )
 
 
-def _puts_value(old: Statement, new: Statement) -> bool:
+def _has_other_value(old: Statement, new: Statement) -> bool:
     """Return True if `new` has another value in words like those of `old`: "CI runs on Drone now"."""
     has_cue = not new.cues.keys().isdisjoint(("changed", "now"))
     has_cue |= "new" in new.signs and _has(old, "secrets")
@@ -505,7 +505,7 @@ def _find_new_home(old: Statement, new: Statement) -> str:
     return home if was != home else ""
 
 
-def _leaves(old: Statement, new: Statement) -> bool:
+def _leaves_employer(old: Statement, new: Statement) -> bool:
     """Return True if somebody leaves the employer named in `old`: "I left Siemens"."""
     works, leaves = _search("working", old), _search("leaving", new)
     if not works or not leaves or len(old.words) > SHORT_MAX:
