@@ -240,9 +240,10 @@ def _find_kind(
 
 
 def _join_sentences(sentences: Sequence[str], kind: StatementKind) -> str:
-    """Return the sentences of one memory as a line, all if they have at most `STATEMENT_CHARS_MAX` characters.
+    """Return the sentences of one memory as a line of at most `STATEMENT_CHARS_MAX` characters.
 
-    Otherwise those of `kind` are preferred, and the line ends with what fits; one sentence is never cut.
+    Sentences that do not fit are left out, those of another kind than `kind` first. A single longer sentence
+    stays whole.
     """
     if len(" ".join(sentences)) <= STATEMENT_CHARS_MAX:
         return neutralize_line(" ".join(sentences))

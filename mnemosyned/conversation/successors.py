@@ -355,9 +355,9 @@ class SuccessorFinder:
     def list_features(self, quote: InjectedQuote, place: int) -> tuple[float, ...]:
         """Return the features that show whether the newer statement at a place succeeds a quote.
 
-        These are the cosine of the two, the likeness of their subjects, their likeness to the nearest
-        statements, and the log odds of an ending by vectors. Then come whether the newer one was added
-        soon with other keywords, the log odds of an ending by words, and whether it has a word of change.
+        By vectors: the cosine of the two, the likeness of their subjects, their likeness to the nearest
+        statements, and the log odds of an ending. By time: 1 for a newer statement soon after, with other
+        keywords. By words: the log odds of an ending, and 1 for a word of change in the newer statement.
         """
         return (
             *self._list_likenesses(quote, place),

@@ -65,11 +65,10 @@ def format_date_label(level: Level, begins: datetime) -> str:
 def _split_speeches(
     sources: Sequence[RollupSource], *, level: Level
 ) -> tuple[list[tuple[int, MemoryRecord]], Mapping[str, bool]]:
-    """Split summaries into the speeches of their speakers.
+    """Return the speeches in summaries, and {speaker: whether it is a person}.
 
-    Returns pairs of a summary's index and a memory with the speaker as its role and the project as
-    its session, and {speaker: whether it is a person}. Summaries above the day name their projects.
-    Only the first characters of each text are read.
+    A speech is a pair: the summary's index, and a memory with the speaker as role and the project as
+    session. Summaries above the day name their projects. Only the first characters of each text are read.
     """
     chars_max = max(READ_CHARS_MAX // max(1, len(sources)), READ_CHARS_MIN)
     lines: list[tuple[int, str, str]] = []

@@ -78,9 +78,9 @@ def rate_event(
 ) -> float:
     """Return a factor for a sentence's worth: above 1 for an event, below 1 for anything else.
 
-    Feelings, advice, compliments, questions and a pronoun at the start lower it. A decision or rule
-    (`is_ruling`) has at least 1, unless it encourages or praises; a text without words has 0. Pronouns
-    are ignored after the preceding sentence (`is_introduced`), and a lower case at a typed line (`is_message`).
+    Feelings, advice, compliments, questions, early pronouns and a first letter in lower case lower the
+    factor. `is_introduced` says to ignore pronouns, and `is_message` to ignore lower case. A decision or rule
+    (`is_ruling`) has at least 1, unless it encourages or praises; a text without words has 0.
     """
     sentence = sentence.replace("’", "'")
     marks = [_WORD_MARKS[word] for word in sentence.split()]

@@ -285,7 +285,7 @@ def is_repetition(new: Learning, old: Learning) -> bool:
     """Return True if two learnings have the same meaning and almost the same words, in any order.
 
     The meanings must agree in negation and `choices`, and the new learning must not prefer what the old
-    one rejects. One must include all words of the other, and share `REPEAT_SHARE_MIN` of all words. A
+    one rejects. One learning must include all words of the other, and share `REPEAT_SHARE_MIN` of all words. A
     clause of a learning from the same memory is always a repetition; names never are, and lessons
     repeat only lessons.
     """

@@ -272,7 +272,7 @@ class CommonVectors(MemoryVectors, ABC):
 
         Memories that are similar enough become candidates too. If the question has no vector in time,
         or the comparison takes too long, return unchanged candidates and a note of the reason. The
-        note is empty if there are no vectors so far, or candidates while the model loads.
+        note is empty if there are no vectors so far, or if words found candidates while the model loads.
         """
         state = self.state
         vector = question.vector() if question else None
