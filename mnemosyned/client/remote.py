@@ -183,7 +183,7 @@ def remote_daemon(
 
 
 def remote_of(saved: SavedConnection, *, owner: str | None = None) -> RemoteDaemon:
-    """Return a login's daemon for `owner`, the environment's owner or the saved group. Raises `ValueError`."""
+    """Return a login's daemon for `owner`, else the environment's, else `saved.group`. Raises `ValueError`."""
     file = saved.token_file
     remote = RemoteDaemon(
         saved.url,

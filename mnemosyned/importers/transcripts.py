@@ -186,7 +186,7 @@ def parse_message(
     is_copied: bool = False,
     calls_tool: bool = False,
 ) -> ParsedLine:
-    """Return a message, or none if blank or by an unknown speaker `kind`, and whether a tool is called.
+    """Return the message, if it has text and a known speaker `kind`, and whether it calls a tool.
 
     `calls_tool` is True for a tool call outside of `content`.
     """

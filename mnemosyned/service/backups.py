@@ -560,7 +560,7 @@ class BackupKeeper:
         return warnings
 
     def _back_up_to(self, target: Path) -> BackedUp:
-        """Back up to `target`, and record that in the list of forgotten memories; return size and counts."""
+        """Back up to `target`, with a mark in the list of forgotten memories; return size and counts."""
         mark = self._forgotten.begin_backup()
         copy = self.store.back_up(target)
         self._forgotten.end_backup(mark, target)

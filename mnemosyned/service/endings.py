@@ -357,10 +357,10 @@ class EndingFinder:
         ends: float = float("inf"),
         is_yielding: bool = False,
     ) -> JudgedEndings:
-        """Return the endings that memories cause; stop once the monotonic clock has reached `ends`.
+        """Return which older statements memories end; stop once the monotonic clock has reached `ends`.
 
         Without `meanings`, or once the encoder fails, which is logged, judge by words alone. With
-        `is_yielding`, wait for requests before each memory. Pruned and superseded memories cause none.
+        `is_yielding`, wait for requests before each memory. Pruned and superseded memories end none.
         """
         judgment = JudgedEndings()
         for memory in memories:

@@ -43,7 +43,7 @@ def _read_code(url: str) -> str:
 
 
 def describe_memories(saved: socket_path.SavedConnection) -> str:
-    """Return a line that names the memories in use after a login, with their folders."""
+    """Return a line that says whose memory is used in which folders after a login."""
     usual = saved.enter(socket_path.EVERYWHERE)
     parts = []
     for memory in sorted({*saved.folders.values()} - {usual}):

@@ -196,7 +196,7 @@ class VectorIndex(VectorCodes, VectorSearch):
         """Vectors by position."""
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Store codes and, while all vectors fit, vectors; else drop those. Return False if all are too old."""
+        """Store codes; keep all vectors or, if too many, none. Return False if all positions are too old."""
         with self._lock:  # what was dropped must not come back
             if len(self.kept) + len(vectors) <= self._kept_max:
                 self.kept = {**self.kept, **vectors}

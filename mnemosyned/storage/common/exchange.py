@@ -184,7 +184,7 @@ class RestoreTransaction(ABC):
             originals[memory.episode].add(memory.id)
 
         def store(episode: ExportedEpisode) -> Outcome:
-            """Store a new episode that has originals in this call, all new; return the outcome."""
+            """Store an episode if it is new and has originals in `memories`, all new; return the outcome."""
             if episode.id in known:
                 return _outcome_for_stored_id(known[episode.id])
             members = originals[episode.id]

@@ -201,7 +201,7 @@ class PostgresWords(WordRows):
     def _read_newest_of_each(
         self, asked: dict[Forms, Asked]
     ) -> list[tuple[Forms, Asked, Sequence[int]]]:
-        """Look up words; return (word, request, newest row numbers, newest first) of every word."""
+        """Look up words; for each return (word, request, the newest row numbers requested, newest first)."""
         if not asked:
             return []
         found = rows_of_each(
