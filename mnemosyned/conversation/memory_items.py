@@ -193,7 +193,7 @@ def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, A
 def _summarize_group(
     items: Sequence[MemoryItem], complete: Complete | None
 ) -> tuple[str, str]:
-    """Return (summary, "") of a category's memories, a list if there is no model, or ("", why it failed)."""
+    """Return (summary, "") of a category's memories, or ("", reason); without a model, list them as bullets."""
     if complete is None:
         return write_bullets(merge_lists(item.content.strip() for item in items)), ""
     prompt = consolidation_prompt(items)

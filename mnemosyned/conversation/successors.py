@@ -385,7 +385,7 @@ class SuccessorFinder:
         )
 
     def _compare_with_statements(self, id: str, text: str) -> Likeness:
-        """Return how similar a memory's text is to each statement, and to the nearest statements; cached."""
+        """Return the likeness of a memory's text to each statement, with the mean of the highest; cached."""
         if (id, text) not in self._compared:
             shares, cosines = (
                 self._rate_shared_subjects(text),

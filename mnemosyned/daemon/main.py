@@ -517,7 +517,7 @@ class Daemon:
         return not signal.sigpending() & STOP_SIGNALS
 
     def _extend_stop_timeout(self) -> None:
-        """Ask systemd, once a second, for `EXTENSION_S` more seconds before it kills the process."""
+        """Ask systemd, at most once a second, to wait `EXTENSION_S` seconds before it kills the process."""
         now = time.monotonic()
         if now - self._extended >= 1:
             self._extended = now

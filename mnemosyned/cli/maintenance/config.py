@@ -117,7 +117,7 @@ def settings_in_force(sources: SettingSources) -> list[SettingInForce]:
 
 
 def masked_value(key: str, value: object) -> object:
-    """Return a setting's value to be shown: without a password, an endpoint without user and query."""
+    """Return a setting's value for display, with an endpoint's user and query or a URL's password hidden."""
     if key == "llm.endpoint" and value is not None:
         if (match := _ENDPOINT.fullmatch(str(value))) is None:
             return HIDDEN

@@ -130,13 +130,13 @@ def repair(findings: Sequence[Finding], installation: Installation) -> Iterator[
                 yield f"removed {'the dead socket ' if is_socket else ''}{path}"
         except OSError as error:
             yield f"not done: {path}: {error.strerror}"
-    remedies = {finding.remedy for finding in findings}
+    remedies = {finding.remedy for finding in findings if finding.remedy}
     if remedies & {Remedy.RESTORE, Remedy.DATABASE, Remedy.VALUES}:
         yield from _repair_database(installation.database, remedies)
 
 
-def _repair_database(database: Path, remedies: set[Remedy | None]) -> Iterator[str]:
-    """Finish a restore, or back up and repair the database, by `remedies`; yield a line for each step."""
+def _repair_database(database: Path, remedies: set[Remedy]) -> Iterator[str]:
+    """Finish a restore, or repair the database after a backup, as `remedies` say; yield a line per step."""
     try:
         if Remedy.RESTORE in remedies:
             with lock_database(database):  # which finishes it

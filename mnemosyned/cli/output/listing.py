@@ -57,8 +57,8 @@ def memory_rows(
 ) -> Iterator[str]:
     """Yield a numbered line for each memory, with headings where session or source change.
 
-    If they change often, each line begins with session and source. `first` is the first number, and `ended` has
-    by memory id the time at which a statement ended. `with_days` adds titles of days.
+    If these change often, each line begins with them instead. `first` is the first number, `ended` maps the
+    ids of memories to the times when their statements ended, and `with_days` adds a title for each day.
     """
     day: date | None = None
     origin = ""

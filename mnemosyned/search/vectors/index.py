@@ -91,7 +91,7 @@ class VectorCodes:
     def likely_nearest(
         self, question: bytes, count: int, *, among: Sequence[int] | None = None
     ) -> list[int]:
-        """Return up to `count` positions, from `among` if given, with codes most like a vector, unsorted."""
+        """Return up to `count` positions, from `among` if given, most like the vector `question`; unsorted."""
         np = self._np
         with self._lock:
             if self._codes is None:

@@ -228,9 +228,9 @@ class LearningStore(StorePart):
     ) -> tuple[list[Learning], Place | None]:
         """Return up to `limit` learnings that pass a filter, the newest first.
 
-        Also return the place after which the next page begins; None for the last page. A page before the
-        last may have fewer learnings: at most `READ_MAX` are searched for words, and learnings whose memory
-        was superseded or whose sentence a newer memory ended are left out.
+        Also return the place after which the next page begins; None for the last page. Any page may have
+        fewer learnings: at most `READ_MAX` are searched for words, and a learning is left out if its memory
+        is superseded or a newer memory ended its sentence.
         """
         named = source_condition(chosen.sources, "source")
         place = chosen.after

@@ -380,7 +380,7 @@ class CommonSession(Protocol):
         """Mark secrets of an original, about to leave its episode, as secret in the other originals."""
 
     def restate_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
-        """Extract an edited original's exact values again; its secrets stay marked in the other originals."""
+        """Extract an edited original's exact values again; mark old and new secrets in the other originals."""
 
     def write_words(
         self,

@@ -222,7 +222,7 @@ class AgentStore(StorePart):
 
     @reads
     def activity(self, session: CommonSession) -> list[AgentActivity]:
-        """Return the number of hook calls, and sums about them, for each client and event."""
+        """Return the count, totals and latencies of hook calls for each client and event."""
         sums = ACTIVITY.find(
             session, "ORDER BY client, event LIMIT %(most)s", most=capture.CLIENTS_MAX
         )

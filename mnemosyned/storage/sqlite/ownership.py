@@ -136,7 +136,7 @@ class DatabaseFile:
         self._companions = {}
 
     def save_companion_identities(self) -> None:
-        """Save device and inode of the open log and its index, so that `presence` sees a replacement."""
+        """Save device and inode of the write-ahead log and its index, so that `presence` sees a replacement."""
         seen = {str(path): _file_identity(path) for path in self._companion_paths()}
         self._companions = {
             path: identity for path, identity in seen.items() if identity
