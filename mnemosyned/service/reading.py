@@ -73,7 +73,7 @@ def make_query(request: Recall, *, now: datetime) -> Query:
     is_timed = bool(times.spans or times.order)
     if is_timed:
         asked = asked_source(times.subject_text)
-        subject = () if times.only_time else subject_words(times.subject_text, asked)
+        subject = subject_words(times.subject_text, asked)
     if len(subject) > SUBJECT_WORDS_MAX:
         # A question that tells a whole story has words of its own to be found by.
         is_timed = False

@@ -563,9 +563,7 @@ class MemoryService:
                     "pause_minutes runs no cycle; give nothing else",
                     field="pause_minutes",
                 )
-            self.sleeper.waits_for = (
-                ""  # the reason until the next check, maybe an earlier pause
-            )
+            self.sleeper.waits_for = ""  # it may name an earlier pause
             return stopper.pause(timedelta(minutes=minutes))
         asked = CycleRequest(
             trigger=Trigger.EXPLICIT, session=request.session, force=request.force

@@ -417,7 +417,8 @@ class QuestionTimes:
     order: TimeOrder | None = None
     """Whether it asks for the newest, the oldest or the current match."""
     subject_text: str = ""
-    """The question without any time expression, and without the word of its order."""
+    """The question without any time expression, and without the word of its order; empty if nothing but a
+    question is left, as "what happened"."""
 
 
 def parse_times(text: str, now: datetime) -> QuestionTimes:
@@ -502,17 +503,15 @@ class _TimeReader:
         elif order is TimeOrder.CURRENT:  # "is it still on Wednesday" asks of today
             return QuestionTimes((), self._text, order=order, subject_text=subject)
         words = WORD.findall(fold_case(self._unmatched))
+        only_asks = any(map(frozenset(words).issubset, _question_words_by_language()))
+        is_vague_question = only_asks or all(map(is_vague, words))
+        only_time = is_vague_question and not _DUTY.search(self._unmatched)
         return QuestionTimes(
             self.spans,
             " ".join([self._remaining.strip(), *self._date_terms]),
-            only_time=bool(self._spans)
-            and (
-                all(map(is_vague, words))
-                or any(map(frozenset(words).issubset, _question_words_by_language()))
-            )
-            and not _DUTY.search(self._unmatched),
+            only_time=bool(self._spans) and only_time,
             order=order,
-            subject_text=subject,
+            subject_text="" if self._spans and only_time and only_asks else subject,
         )
 
 
