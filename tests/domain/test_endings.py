@@ -167,6 +167,14 @@ def test_another_value_needs_no_cue(older: str, newer: str, *, ends: bool) -> No
     assert ending is None or ending.reason == "value"
 
 
+def test_what_was_to_be_removed_does_not_end_a_decision_by_being_removed() -> None:
+    decision = "We decided against CloudKit: sync goes over our own server."
+    done = "CloudKit is removed, the sync client talks to our server now."
+
+    assert find_ending(decision, done) is None
+    assert find_ending("We cache in Redis.", "We dropped Redis.") is not None
+
+
 @each_case(("older", "newer", "ends"), [
     ("My sister lives in Paris.", "My sister moved to Lyon.", True),
     ("Our office is at 14 King Street.", "The office has moved to 220 Mill Road.", True),

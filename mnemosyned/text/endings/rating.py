@@ -28,6 +28,7 @@ from mnemosyned.text.endings.statements import (
     DOUBTS,
     EXACT_KINDS,
     NAMING,
+    PATTERNS,
     READ_CHARS_MAX,
     VALUE_KINDS,
     SentenceMeanings,
@@ -144,7 +145,9 @@ def rate_endings(
         if surely_ends(old, new, meanings):
             pairs, meanings = [(SURE_ODDS, old, [], 0.0)], None
             break
-        if UNLIKELY in new.signs or only_looks_like_end(old, new):
+        if UNLIKELY in new.signs or _removes_alike(old, new):
+            continue
+        if only_looks_like_end(old, new):
             continue
         features = list_features(old, new)
         odds = _add_trees("words", features)
@@ -170,6 +173,21 @@ def rate_endings(
     reason = next(iter(found), "value")
     cue = found[reason][0] if found else ""
     return odds, Ending(reason, cue, old.text, new.text, (old.place, new.place))
+
+
+def _removes_alike(old: Statement, new: Statement) -> bool:
+    """Return True if `new` does or repeats what `old` says, among other things, about something to remove.
+
+    "Rich is removed" does not end "drop rich, plain print is enough" or "plain print instead of rich".
+    """
+    removal = PATTERNS["removing"].search(old.text.lower())
+    if "gone" not in new.cues or removal is None or "negation" in old.signs | new.signs:
+        return False
+    start, end = removal.span()
+    words = [word for word in old.words if not start <= word.start < end]
+    shared = [is_among(word.key, new) for word in words]
+    is_after = [word.start >= end for word in words]
+    return True in is_after and shared[is_after.index(True)] and not all(shared)
 
 
 @clear_on_forget

@@ -94,7 +94,7 @@ _MONTH = f"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
 NAMING = ("naming", "renaming")
 PATTERNS = {
     name: compile_on_use(rf"(?<!\w)(?:{_SHARED[name]})(?!\w)")
-    for name in (*NAMING, "residing")
+    for name in (*NAMING, "residing", "removing")
 } | {
     "day": compile_on_use(
         rf"(?<![\w.:,])(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º)? (?:of |de |di )?{_MONTH}"
@@ -102,8 +102,9 @@ PATTERNS = {
         r"(?![\w:%]|[.,]\d)"
     )
 }
-"""Patterns of all languages, in lower case: what names a thing, what gives it another name, and a `day` of a
-month, such as "9 may", "may 9th", "on the 9th.", "1. juni" or "3 de marzo"."""
+"""Patterns of all languages, in lower case: what names a thing, gives it another name, or stands before a thing
+that is removed or not chosen; and a `day` of a month, such as "9 may", "may 9th", "on the 9th.", "1. juni" or
+"3 de marzo"."""
 _COUNTS = frozenset(fold_case(_SHARED["numbers"]).split()) | frozenset(
     fold_case(word) for word, number in COUNTS.items() if number > 1
 )
