@@ -68,25 +68,6 @@ def test_words_decide_where_nothing_is_or_can_be_rated() -> None:
     assert tabs[0].learning == TABS
 
 
-@each_case(("rule", "request", "matters"), [
-    ("Never deploy on Fridays.", "add a test for the parser", False),
-    ("Never deploy on Fridays.", "deploy the parser", True),
-    ("Never deploy on Fridays.", "what is left to do?", True),
-    ("No names of clients in the logs.", "mail the numbers to Ann", True),
-    ("Tests never use the network.", "add a test for the parser", True),
-    ("Prefers plain words", "add a test for the parser", True),
-    ("Answer in German.", "rename the function", True),
-])  # fmt: skip
-def test_a_rule_about_other_work_does_not_matter(
-    rule: str, request: str, *, matters: bool
-) -> None:
-    ranked = rank_for_request(
-        [learning(rule)], request, now=NOON, rate=lambda *_: [0.9]
-    )
-
-    assert (ranked[0].confidence > 0.5) is matters
-
-
 def test_a_context_shows_what_meaning_finds() -> None:
     shown = select_relevant(
         [CENTS, learning("Prefers prices in cents", LearningKind.PREFERENCE)],

@@ -50,24 +50,6 @@ def find_fields(text: str) -> frozenset[str]:
     return frozenset(name for name, words in _FIELDS.items() if words.search(low))
 
 
-_WORK = {
-    name: _compile_words(words)
-    for name, words in read_tables(__file__, "work.toml").items()
-}
-_BROAD = frozenset(
-    {"logging", "mailing", "meeting", "paying", "releasing", "reporting", "showing"}
-)
-"""Kinds of work that may need rules of other kinds."""
-
-
-@clear_on_forget
-@lru_cache(maxsize=FIELDS_CACHED_MAX)
-def find_work(text: str) -> frozenset[str]:
-    """Return the kinds of work that a text names, such as testing or releasing; cached."""
-    low = text.casefold().replace("’", "'")
-    return frozenset(name for name, words in _WORK.items() if words.search(low))
-
-
 @cache
 def load_topics() -> Mapping[str, Sequence[str]]:
     """Return {topic: example texts}, which an encoder compares with a request."""
@@ -105,10 +87,6 @@ SURE = 0.999
 """The highest probability by meaning to which words in common add."""
 ODDS_OF_ELSEWHERE = -2.0
 """Log odds added for a learning from another project that may apply everywhere."""
-ODDS_OF_OTHER_WORK = -8.0
-"""Log odds added for a learning that names only kinds of work which the request does not name."""
-ODDS_MIN = -2.0
-"""Log odds up to which a learning is not shown with a prompt, so that its work need not be known."""
 ODDS_OF_WORTH = 0.3
 """Logarithm of the odds by which one of worth makes a probability higher."""
 
@@ -155,8 +133,6 @@ def rank_for_request(
         likely = min(max(rating, 1 - SURE), SURE) if ratings else UNRATED
         odds = log(likely / (1 - likely)) + ODDS_OF_WORTH * shared
         odds += ODDS_OF_ELSEWHERE * (learning.session in elsewhere)
-        if odds > ODDS_MIN and asked.lacks_work_of(learning):
-            odds += ODDS_OF_OTHER_WORK
         ranked.append(
             RankedLearning(
                 learning,
@@ -208,19 +184,6 @@ class _MessageTerms:
         self._stems = find_keywords(text)
         self._pairs = frozenset(gram_text(text).split())
         self._fields = find_fields(text) - ALWAYS
-        self._work = find_work(text)
-
-    def lacks_work_of(self, learning: Learning) -> bool:
-        """Return True if a learning names only kinds of work that the message, of no broad kind, lacks.
-
-        Rules about how to answer matter to all kinds.
-        """
-        if not self._work or self._work & _BROAD:
-            return False
-        if find_fields(learning.text) & {"answers", "manner"}:
-            return False
-        work = find_work(remove_cues(learning.text))
-        return bool(work) and not work & self._work
 
     def concerns(self, learning: Learning, shared: int) -> bool:
         """Return True if a learning matters to the message, or to every message.
