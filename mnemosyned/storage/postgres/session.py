@@ -115,7 +115,8 @@ def episode_row(episode: Episode, index_terms: str, owner: int) -> dict[str, Any
 def episode_words(owner: int, content: str, index_terms: str) -> dict[str, list[int]]:
     """Return the hashed words of a summary's text and index terms, by column.
 
-    The columns are all words in order, the words that repeat, and how often each of these occurs.
+    The columns are all words in order, the words that repeat, and how often each of these occurs. The last two
+    are read only by daemons of an earlier version, which may serve the same database during an upgrade.
     """
     glued = glued_words(f"{content}\n{index_terms}")
     words = word_hashes(owner, content, index_terms, *glued)
