@@ -45,6 +45,20 @@ def test_the_readme_stays_short() -> None:
     assert len(README.read_bytes()) <= README_BYTES_MAX
 
 
+def test_the_readme_and_the_comparison_give_the_figures_of_the_benchmarks() -> None:
+    rows = table(
+        "benchmarks.md",
+        r"^\| searched in all ten conversations, \w+ a sleep \| (\.\d+) \| ([^|]+) \| [^\n]+$",
+    )
+    (before, plain), (after, _) = rows[:2]  # LoCoMo is the first set of the page
+
+    measured = README.read_text("utf-8")
+    assert f"| mnemosyned, before / after a sleep | {before} / {after} |" in measured
+    assert f"| SQLite FTS5 alone | {plain} |" in measured
+    compared = " ".join((DOCS / "comparison.md").read_text("utf-8").split())
+    assert f"mnemosyned {before}, and SQLite FTS5 alone {plain}." in compared
+
+
 @each_case("page", PAGES)
 def test_links_lead_to_a_file_and_a_heading(page: Path) -> None:
     for file, anchor in links(page):
