@@ -144,6 +144,30 @@ def test_a_claim_is_one_owner_s_alone(stores: list[MemoryStore], dsn: str) -> No
         assert connection.execute(f"SELECT * {HOLDERS}".encode()).fetchall() == []
 
 
+def test_a_look_at_a_claim_takes_no_answer_of_another(dsn: str) -> None:
+    with open_store(dsn) as store:
+        first, second = (
+            PostgresSleep(PostgresEngine(store.pool, owner)) for owner in (1, 2)
+        )
+        done = threading.Event()
+
+        def claim_often() -> None:
+            for _ in range(200):
+                with second.claim():
+                    pass
+            done.set()
+
+        def look_often() -> None:
+            with first.claim() as held:
+                while not done.is_set():
+                    assert held()
+
+        for work in (look_often, claim_often):
+            threading.Thread(target=work, daemon=True).start()
+
+        assert done.wait(WAIT_S)
+
+
 def test_a_cycle_that_lost_its_claim_ends_and_wastes_no_more_than_its_group(
     stores: list[MemoryStore], settings: SettingsInForce, dsn: str
 ) -> None:

@@ -115,7 +115,7 @@ class SessionClaims:
                 "another daemon consolidates this memory; ask again when it has finished"
             )
         try:
-            yield lambda: _is_connection_alive(connection)
+            yield partial(self._is_connection_alive, connection)
         finally:
             with self._changing:
                 self._claimed.discard(owner)
@@ -130,14 +130,16 @@ class SessionClaims:
             self._connection.close()
             self._connection = None
 
-
-def _is_connection_alive(connection: Connection) -> bool:
-    """Return True unless the server has ended a connection, and so released all its claims."""
-    try:
-        check_alive(connection)
-    except psycopg.Error:
-        return False
-    return not connection.closed
+    def _is_connection_alive(self, connection: Connection) -> bool:
+        """Return True unless the server has ended a connection, and so released all its claims."""
+        try:
+            with (
+                self._changing
+            ):  # else it could read the answer that another thread waits for
+                check_alive(connection)
+        except psycopg.Error:
+            return False
+        return not connection.closed
 
 
 CHECKED_EVERY = 128
