@@ -27,8 +27,8 @@ from support.settings import config_by_words
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.cli.maintenance.databases import db
-from mnemosyned.errors import ConfigInvalid, StorageFailed
-from mnemosyned.memory.engine_ports import LOCAL_OWNER
+from mnemosyned.errors import ConfigInvalid, NotFound, StorageFailed
+from mnemosyned.memory.engine_ports import LOCAL_OWNER, OWN_SCOPES
 from mnemosyned.memory.forgetting import ForgetFilter, Retention
 from mnemosyned.storage.common import undo
 from mnemosyned.storage.postgres import forgetting as purge
@@ -202,6 +202,8 @@ def test_a_receipt_promises_no_purge_that_the_daemon_may_not_run(
 ) -> None:
     with serve_owners(tmp_path, served, owners) as service:
         token = service.token("anna")
+        owners.add("team", is_group=True)
+        owners.join("team", "anna", OWN_SCOPES)
         if (
             rows(dsn, "SELECT current_setting('server_version_num')::int")[0][0]
             > 17_00_00
@@ -213,6 +215,13 @@ def test_a_receipt_promises_no_purge_that_the_daemon_may_not_run(
         with service.client(token) as client:
             client.remember("The mill is sold.", id="one")
             receipt = client.forget("one", now=True)
+            with pytest.raises(NotFound, match="no memory 'one'"):
+                client.forget("one", now=True)
+            with service.client(token, owner="team") as member:
+                member.remember("The inn is sold.", id="two")
+            assert client.forget("two").memories == 1
+            client.sleep(force=True)
+        assert service.daemon.events("upkeep_put_off") == []
 
     assert (receipt.complete, receipt.purge_in_s) == (False, None)
     assert "run `mnem db purge` with that login" in receipt.reason
