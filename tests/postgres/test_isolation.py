@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 from fuzz.requests import Requests, Sent, by_get, by_post
 from postgres.served import Memory, Service, serve_in_process
-from support.postgres import rows_of
+from support.postgres import rows_of, run
 
 from mnemosyned.memory.engine_ports import Scope
+from mnemosyned.storage.postgres.owners import PostgresOwners
 
 pytestmark = pytest.mark.postgres
 REQUESTS = int(os.environ.get("ISOLATION", "1200"))
@@ -195,3 +196,32 @@ def test_a_text_that_no_column_can_hold_is_refused(anna: Memory) -> None:
             response = anna.ask(by_post(verb, fields))
             assert response.status == HTTPStatus.BAD_REQUEST
             assert b'"code":"invalid_text"' in response.body
+
+
+def test_the_settings_of_a_login_change_no_answer(
+    dsn: str, served: str, owners: PostgresOwners
+) -> None:
+    run(
+        dsn,
+        *(
+            f"ALTER ROLE serving_only SET {setting}"
+            for setting in (
+                "datestyle = German",
+                "intervalstyle = iso_8601",
+                "extra_float_digits = -9",
+                "default_transaction_isolation = serializable",
+            )
+        ),
+    )
+    anna = owners.add("anna")
+    secret = owners.issue("anna", "test", [*Scope], valid_for=timedelta(1)).secret
+
+    with serve_in_process(served) as service:
+        memory = Memory(service.answer, anna, secret)
+        memory.call(
+            "remember", content="The mill is sold.", id="m", importance=0.1234567
+        )
+        (found,) = memory.call("recall", query="mill")["hits"]
+        kept = memory.call("get", id="m")["memory"]
+
+    assert (kept["importance"], found["id"]) == (0.1234567, "m")

@@ -153,7 +153,11 @@ STALLED_MS = 60_000
 ANNOUNCEMENTS_MAX = 10
 """So often what a server sent unasked is read before the connection is used."""
 # Compiling a plan takes longer than any statement here runs; estimates of GIN would ask for it.
-_OPTIONS = "-c timezone=UTC -c client_min_messages=warning -c jit=off"
+# The driver cannot read other forms of times; the defaults of a server or role may be others.
+_OPTIONS = (
+    "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=1 "
+    r"-c default_transaction_isolation=read\ committed -c client_min_messages=warning -c jit=off"
+)
 _LIMITS = f"-c lock_timeout={LOCK_WAIT_MS} -c idle_in_transaction_session_timeout={STALLED_MS}"
 # The server lets a session wait that does nothing, and ends one whose machine has vanished.
 WITHOUT_LOCK_LIMIT = (
