@@ -123,6 +123,8 @@ def test_a_value_ends_where_a_script_without_spaces_begins(
     ("Das Passwort lautet geheim42.", D.PASSWORD, "geheim42"),
     ("la contraseña es gato1234", D.PASSWORD, "gato1234"),
     ("mot de passe : chat1234", D.PASSWORD, "chat1234"),
+    ("le code wifi est soleil-2019-Lyon", D.PASSWORD, "soleil-2019-Lyon"),
+    ("la clave del portal es 7uYh-22kp", D.PASSWORD, "7uYh-22kp"),
     ("パスワードはneko1234", D.PASSWORD, "neko1234"),
     ("密码：mima1234", D.PASSWORD, "mima1234"),
     ("пароль: kot12345", D.PASSWORD, "kot12345"),
