@@ -10,7 +10,12 @@ from functools import lru_cache
 from math import ceil
 
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.summary.statements import COURTESY_WORDS_MAX, is_courtesy, remove_pasted
+from mnemosyned.summary.statements import (
+    COURTESY_WORDS_MAX,
+    is_courtesy,
+    remove_farewell,
+    remove_pasted,
+)
 from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.secrets.masking import PLACEHOLDER, mask_secrets
@@ -175,7 +180,7 @@ def _find_telling_sentences(
     """
     has_secret = mask_secrets(content) != content
     for sentence, _ in split_sentences(remove_pasted(content)):
-        text = sentence.strip()
+        text = remove_farewell(sentence.strip())
         if is_question(text) or text.endswith(":") or len(text) > SENTENCE_CHARS_MAX:
             continue
         tokens = tokenize(

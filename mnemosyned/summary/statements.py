@@ -82,7 +82,7 @@ def rate_event(
     factor. `is_introduced` says to ignore pronouns, and `is_message` to ignore lower case. A decision or rule
     (`is_ruling`) has at least 1, unless it encourages or praises; a text without words has 0.
     """
-    sentence = sentence.replace("’", "'")
+    sentence = remove_farewell(sentence.replace("’", "'"))
     marks = [_WORD_MARKS[word] for word in sentence.split()]
     if not marks:
         return 0.0
@@ -225,6 +225,11 @@ def _remove_first_word(sentence: str) -> str:
     return rest[0].upper() + rest[1:]
 
 
+def remove_farewell(sentence: str) -> str:
+    """Return a sentence without a farewell such as ", see you tomorrow" at its end."""
+    return _PATTERNS["farewell"].sub("", sentence)
+
+
 def is_courtesy(words: Sequence[str]) -> bool:
     """Return True if the words of a short sentence, in lower case, are a greeting, thanks or applause.
 
@@ -250,6 +255,9 @@ SECRET_FACTOR = 0.4
 """Factor of a sentence with a masked secret: the rest of it is mostly about that."""
 RECORD_FACTOR = 0.6
 """Factor of a line for records, plus the worth of the line."""
+
+RECEIPT_WORDS_MAX = 3
+"""New words up to which an agent's shorter reply to a statement only repeats it: "Noted: 72 hours"."""
 
 BOILERPLATE_TIMES = 3
 BOILERPLATE_FACTOR = 0.3
@@ -302,6 +310,8 @@ class StatementReader:
         self.known = Vocabulary()
         self._zone = zone
         self._names_all_speakers = names_all_speakers
+        self._reported = ""
+        """The user's last message, without pasted lines, if it asks nothing and has no reply yet."""
         self._seen: dict[str, tuple[int, int]] = {}
         """Position of each sentence, and how often it was said."""
 
@@ -314,6 +324,15 @@ class StatementReader:
         last = self.statements[-1] if self.statements else None
         same_speaker = last and role and last.role == role
         before = last.at if last and same_speaker else None
+        own = remove_pasted(memory.content)
+        is_receipt = False
+        if role == "assistant":
+            if len(own) < len(self._reported):
+                new = _list_stems(own) - _list_stems(self._reported)
+                is_receipt = len(new) <= RECEIPT_WORDS_MAX
+            self._reported = ""
+        elif role == "user":
+            self._reported = "" if own.endswith(tuple(QUESTION_MARKS)) else own
         for sentence, starts_line, prose in _split_sentences(memory.content):
             key = sentence.casefold()
             place, times = self._seen.get(key, (len(self.statements), 0))
@@ -337,7 +356,7 @@ class StatementReader:
                 text,
                 starts_line,
                 emphasis=0.5 + memory.importance,
-                readable=prose,
+                readable=prose and not is_receipt and sentence in own,
             )
             self._add_sentence(statement, before)
             before = statement.at
@@ -480,6 +499,11 @@ def _says_something(
         return count > 1 and not VALUES.isdisjoint(kinds)
     exact = sum(map(tokens.EXACT_KINDS.__contains__, kinds))
     return exact <= count * EXACT_SHARE_MAX and not _is_bare_list(text, kinds)
+
+
+def _list_stems(text: str) -> set[str]:
+    """Return the stems of a text's words but stop words."""
+    return {word.stem for word in tokens.tokenize(text) if word.kind is not _STOP}
 
 
 def _lower_words(words: Sequence[tokens.TextToken]) -> list[str]:

@@ -91,6 +91,8 @@ def test_a_statement_has_its_kind(text: str, kind: str) -> None:
     "maybe we could offer payouts in crypto one day", "the admin password is hunter2-Xy9!",
     "The password is hunter2-Xy9! I did not write it down anywhere.",
     "Ada decided: we deploy on Tuesdays, never on Fridays",
+    "la contraseña del pdf de B es Riu-Ter*2025", "le mot de passe du wifi est Soleil-2019",
+    "me duele la cabeza, hasta mañana", "d'accord, à demain !", "noté, merci pour ton aide",
 ])  # fmt: skip
 def test_what_says_nothing_to_a_later_session_is_left_out(text: str) -> None:
     assert statements(text) == []
@@ -119,6 +121,8 @@ def test_of_agents_only_failures_and_open_tasks_are_told() -> None:
      "the crash of the swim app We skip pools below 20 m."),
     ("the diff of the sync engine looks fine\n--- a/Sync.swift\n+++ b/Sync.swift\n-  let laps = 4 of 9",
      "the diff of the sync engine looks fine"),
+    ('transfers time out since 07:40\nlevel=error ts=2026-11-11T07:41Z msg="failed"\nERROR import: no <Cube>',
+     "transfers time out since 07:40"),
     ("our new ports are:\n- Redis on 6380\n- cart={API} on 8443", "- Redis on 6380 - cart={API} on 8443"),
 ])  # fmt: skip
 def test_only_telling_sentences_are_told(text: str, told: str | None) -> None:

@@ -299,6 +299,12 @@ def test_a_rule_is_worth_as_much_as_a_plain_statement() -> None:
     assert rate_event("  ") == 0.0
 
 
+@each_case("farewell", ["see you tomorrow", "bis morgen", "hasta mañana", "à demain"])
+def test_the_tomorrow_of_a_farewell_is_no_plan(farewell: str) -> None:
+    assert rate_event(f"My head hurts, {farewell}!") == rate_event("My head hurts")
+    assert rate_event(farewell) == 0.0
+
+
 def test_a_first_letter_in_lower_case_takes_nothing_from_a_message() -> None:
     typed = "the printer moved to room 12 yesterday"
 
