@@ -15,6 +15,7 @@ from typing import cast
 
 import msgspec
 import pytest
+from support.cases import each_case
 from support.import_samples import (
     FOLDER,
     SAMPLES,
@@ -134,6 +135,22 @@ def test_a_long_note_is_split_at_its_headings(tmp_path: Path) -> None:
     assert all(len(content) < 4_200 for content in contents)
     assert all(item.memory.metadata["title"] == "Garden" for item in items)
     assert len({item.memory.id for item in items}) == 4
+
+
+@each_case(("note", "content"), [
+    ("---\ntitle: Vidal\naliases: [Joan]\ntags:\n  - source\nphone: 0612 34\nempty: []\n---\nCall at 17:30",
+     "Vidal\n\nCall at 17:30\n\naliases: [Joan]\nphone: 0612 34"),
+    ("---\nauthor: Ana\nroles:\n- editor\n\n- reader\npublish: true\n---\n",
+     "note\n\nauthor: Ana\nroles:\n- editor\n\n- reader"),
+])  # fmt: skip
+def test_fields_that_no_memory_has_stay_in_the_text_of_a_note(
+    tmp_path: Path, note: str, content: str
+) -> None:
+    (tmp_path / "note.md").write_text(note)
+
+    (item,), _ = read(tmp_path / "note.md")
+
+    assert item.memory.content == content
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ class ParsedNote:
     body: str
     fields: Mapping[str, Any] = field(default_factory=dict)
     """Front matter by names in lower case."""
+    front_matter: str = ""
     problem: str = ""
     """Reason why the front matter cannot be read; the body then begins with it."""
 
@@ -78,7 +79,7 @@ def split_note(text: str) -> ParsedNote:
     if not isinstance(fields, dict):
         return ParsedNote(text[block.end() :])
     named = {str(key).strip().lower(): value for key, value in fields.items()}
-    return ParsedNote(text[block.end() :], named)
+    return ParsedNote(text[block.end() :], named, block[1])
 
 
 SECTION_CHARS_MAX = 4_000
@@ -177,6 +178,13 @@ _DATE_FIELDS = (
     "date", "created", "created_at", "date created", "creation date", "created-at", "datetime",
     "updated", "modified",
 )  # fmt: skip
+_FIELD = re.compile(
+    r"^([^\s#:-][^:\n]*):([^\n]*(?:\n(?:[ \t-][^\n]*|(?=\n)))*)", re.MULTILINE
+)
+"""A field of the front matter, with the lines that continue it."""
+_EMPTY_VALUE = re.compile(
+    r"""\s*(?:\[\]|\{\}|""|''|null|~|true|false)?\s*""", re.IGNORECASE
+)
 _TITLE_WORD = re.compile(r"[^\W_]+")
 _DATE_IN_NAME = re.compile(r"(?<!\d)(\d{4})[-_.]?(\d{2})[-_.]?(\d{2})(?!\d)")
 _INLINE_TAG = re.compile(r"(?<![\w#/&])#([^\W\d_][\w/-]*)")
@@ -187,6 +195,10 @@ class Notes(importer.ImportFormat):
 
     name = "notes"
     needs_file = True
+    read_fields = frozenset(
+        (*_DATE_FIELDS, "title", "tag", "tags", "permalink", "type", "cssclass", "cssclasses")
+    )  # fmt: skip
+    """Names of fields that are read, or are about how a note looks."""
 
     def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True for a file whose name has a suffix of Markdown, such as ".md"."""
@@ -211,10 +223,13 @@ class Notes(importer.ImportFormat):
             note = split_note(decode_text(opened.read()))
         if note.problem:
             yield importer.BadRecord(source.name, note.problem)
-        sections = sections_of(note.body)
+        further = self._find_further_fields(note.front_matter)
+        sections = sections_of(note.body) or [NoteSection("")][: bool(further)]
         whole = self.make_template(source, note)
         for number, section in enumerate(sections, 1):
             text = _add_title_and_headings(whole.metadata["title"], section)
+            if number == 1 and further:
+                text = f"{text.rstrip()}\n\n{further}"
             memory = msgspec.structs.replace(
                 whole,
                 content=text,
@@ -225,6 +240,15 @@ class Notes(importer.ImportFormat):
             yield importer.ImportItem(
                 importer.sanitize(memory), place, position, size if number == 1 else 0
             )
+
+    def _find_further_fields(self, front_matter: str) -> str:
+        """Return the lines of front matter with fields that no memory has, such as a telephone number."""
+        kept: list[str] = []
+        for found in _FIELD.finditer(front_matter):
+            name = found[1].strip("\"' ").lower()
+            if name not in self.read_fields and not _EMPTY_VALUE.fullmatch(found[2]):
+                kept.append(found[0].rstrip())
+        return "\n".join(kept)[:SECTION_CHARS_MAX]
 
     def make_template(
         self, source: importer.ImportSource, note: ParsedNote
@@ -266,6 +290,7 @@ class ClaudeMemory(Notes):
     """A note that Claude Code keeps of a project, in `~/.claude/projects/*/memory`."""
 
     name = "claude-memory"
+    read_fields = Notes.read_fields | {"name", "description", "metadata"}
 
     def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True for a Markdown file in the `memory` folder of a Claude Code project."""
