@@ -40,6 +40,8 @@ EVENTS = {
 }
 """Kinds of events by the tools' names for them, in lower case, letters alone."""
 CLIENTS = frozenset(_TABLES["clients"])
+_OWN_CLIENT = re.compile(r"[a-z][a-z0-9-]{0,39}")
+"""A name that a tool of one's own gives itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +133,9 @@ def client_of(
     if client := next(marks, ""):
         return client
     named = arguments[0] if arguments else payload.get("client")
-    if isinstance(named, str) and named in CLIENTS:
+    if isinstance(named, str) and (
+        named in CLIENTS or (not arguments and _OWN_CLIENT.fullmatch(named))
+    ):
         return named
     if client := transcripts.client_of_path(transcript):
         return client
