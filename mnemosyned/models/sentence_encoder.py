@@ -296,11 +296,11 @@ class SentenceEncoder(Embedder):
         if loaded := self._loaded:
             return loaded
         with self._opening:
-            if not self._loaded:
+            if not (loaded := self._loaded):
                 self._file = self._file or self._open_file()
-                self._loaded = _LoadedEncoder(self._file)
+                self._loaded = loaded = _LoadedEncoder(self._file)
                 self._start_timer(self._idle_s)
-            return self._loaded
+            return loaded
 
     def _start_timer(self, seconds: float) -> None:
         self._timer = threading.Timer(seconds, self._drop_if_idle)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -140,6 +141,16 @@ def test_the_idle_encoder_leaves_memory_and_comes_back(
 
     assert encoder.embed(["where is the cat"]) == first
     encoder.close()
+
+
+def test_an_encoder_that_is_idle_while_it_loads_answers(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CACHE_DIRECTORY", str(cache))
+    with closing(SentenceEncoder(idle_s=0)) as encoder:
+        monkeypatch.setattr(encoder, "_start_timer", lambda _: encoder._drop_if_idle())  # noqa: SLF001
+
+        assert encoder.embed(["where is the cat"])
 
 
 @pytest.fixture
