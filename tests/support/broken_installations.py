@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -16,11 +17,15 @@ from pathlib import Path
 from unittest.mock import patch
 
 from mnemosyned import Memory
+from mnemosyned.cli.maintenance import checks
 from mnemosyned.cli.maintenance.checks import Finding
 from mnemosyned.cli.maintenance.doctor import examine, present_installation, repair
+from mnemosyned.models.encoder_file import checked_resource
 
 STAMP = "20260301T120000Z"
 CHARS_MAX = 110
+_check_resource_once = functools.cache(checked_resource)
+"""The check that hashes the encoder's files, which no case breaks, takes 50 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,10 @@ class Home:
         """Have this process belong to this home."""
         kept = ("TMPDIR", "LANG", "PYTEST_CURRENT_TEST")
         environment = {name: os.environ[name] for name in kept if name in os.environ}
-        with patch.dict(os.environ, environment | self.environment, clear=True):
+        with (
+            patch.dict(os.environ, environment | self.environment, clear=True),
+            patch.object(checks, "checked_resource", _check_resource_once),
+        ):
             yield
 
 
