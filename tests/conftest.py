@@ -3,16 +3,14 @@
 import gc
 import os
 import signal
-import sqlite3
 import time
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from threading import Lock
 from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, settings as hypothesis_settings
+from support.blank_database import copy_blank_databases
 from support.citus import citus_store
 from support.engines import (
     CITUS,
@@ -25,7 +23,7 @@ from support.engines import (
 from support.fakes import FakeClock, FakeSummarizer
 from support.services import database_file, make_service
 from support.settings import settings_in_force
-from support.stores import MIGRATIONS, open_store
+from support.stores import open_store
 
 from mnemosyned import fairness
 from mnemosyned.config.settings import SettingsInForce
@@ -34,7 +32,6 @@ from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite import schema
 from mnemosyned.storage.sqlite.store import SqliteStore
 
 # Collecting thousands of tests and parsing the package make many objects, none of them garbage: looking
@@ -72,30 +69,7 @@ hypothesis_settings.load_profile("suite")
 # A test's requests are always just over: the pauses of cycles would be a tenth of the time of all tests.
 fairness.WORK_REST_TIMES = 0
 
-_apply_migrations = schema._apply_migrations  # noqa: SLF001 replaced below
-_copying = Lock()
-
-
-@cache
-def _blank_database() -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        ":memory:", isolation_level=None, check_same_thread=False
-    )
-    _apply_migrations(connection, sorted(MIGRATIONS.glob("*.sql")))
-    return connection
-
-
-def _copy_or_migrate(connection: sqlite3.Connection, files: list[Path]) -> None:
-    """Make a new database a copy of an empty one: to apply all migrations takes 10 ms."""
-    is_new = not connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
-    if is_new and files == sorted(MIGRATIONS.glob("*.sql")):
-        with _copying:
-            _blank_database().backup(connection)
-    else:
-        _apply_migrations(connection, files)
-
-
-schema._apply_migrations = _copy_or_migrate  # noqa: SLF001 for all tests
+copy_blank_databases()
 
 SERVED = {POSTGRES: emptied_store, CITUS: citus_store}
 

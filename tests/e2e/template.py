@@ -19,12 +19,19 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 from mnemosyned.cli.main import load_command, main as mnem
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.daemon.main import main as mnemosyned
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from support.blank_database import copy_blank_databases
+
+sys.path.pop(0)  # of the programs, which do not find the tests
+import_module("mnemosyned.storage.sqlite.store")  # which a daemon loads on its way
+copy_blank_databases()
 for (
     _command
 ) in COMMANDS.values():  # each, as a program would load the one it is asked for

@@ -16,12 +16,13 @@ import msgspec
 import pytest
 from domain.talks import talks
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
+from support.blank_database import MIGRATIONS
 from support.cases import thorough
 from support.fakes import FakeSummarizer, files_containing
 from support.leftovers import left_of
 from support.messages import call, result, says, text_block, tool_result, tool_use
 from support.services import Lab
-from support.stores import MIGRATIONS, get_memory, open_store
+from support.stores import get_memory, open_store
 
 from mnemosyned import sendable
 from mnemosyned.conversation.archived import WORDLESS, as_message

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from sqlite_utils import Database
+from support.blank_database import MIGRATIONS
 from support.cases import each_case
 from support.fakes import (
     NOON,
@@ -20,7 +21,7 @@ from support.fakes import (
     trio,
     working_ids,
 )
-from support.stores import MIGRATIONS, open_store
+from support.stores import open_store
 
 from mnemosyned.errors import SchemaTooNew, StorageFailed
 from mnemosyned.memory.values import MemoryRecord

@@ -3,15 +3,14 @@
 from dataclasses import replace
 from functools import partial
 
+from support.blank_database import MIGRATIONS
 from support.fakes import NOON, memory
 
 from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Action, Episode, MemoryRecord
-from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite import store as stores
 
-MIGRATIONS = shipped("migrations")
 open_store = partial(stores.open_store, migrations=MIGRATIONS)
 TRIO = (memory("1", hours_ago=3), memory("2", hours_ago=2), memory("3", hours_ago=1))
 
