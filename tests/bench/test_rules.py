@@ -2,11 +2,11 @@
 
 from importlib import import_module
 
-import pytest
 from bench.bench_rules import RULES, Rule
+from support.cases import each_case
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@each_case("rule", RULES)
 def test_what_a_rule_is_replaced_by_can_take_its_place(rule: Rule) -> None:
     for module, name, expression in rule.replaced:
         names = vars(import_module(module))

@@ -48,7 +48,7 @@ def word_share(prompt: Entry, project: Project) -> float:
     return len(asked & content_stems(stated)) / max(1, len(asked))
 
 
-@pytest.mark.parametrize("project", EVERY_PROJECT, ids=lambda each: each.name)
+@each_case("project", EVERY_PROJECT)
 def test_every_fact_is_stated_with_its_keys_before_it_is_needed_or_ended(
     project: Project,
 ) -> None:
@@ -69,7 +69,7 @@ def test_every_fact_is_stated_with_its_keys_before_it_is_needed_or_ended(
     assert moments == sorted(moments)
 
 
-@pytest.mark.parametrize("project", EVERY_PROJECT, ids=lambda each: each.name)
+@each_case("project", EVERY_PROJECT)
 def test_no_prompt_gives_its_own_answer(project: Project) -> None:
     facts = project.facts()
 
@@ -82,7 +82,7 @@ def test_no_prompt_gives_its_own_answer(project: Project) -> None:
     assert answered == []
 
 
-@pytest.mark.parametrize("project", REWORDED, ids=lambda each: each.name)
+@each_case("project", REWORDED)
 def test_prompts_have_few_words_of_what_they_need(project: Project) -> None:
     shares = [
         word_share(prompt, project)

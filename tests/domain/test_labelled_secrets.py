@@ -184,7 +184,7 @@ def test_a_secret_that_ended_its_sentence_is_known_without_the_mark() -> None:
     assert later == "[secret:password] worked"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "masked"),
     [
         ("staging, login dana / pool-Gate-77", "staging, login dana / [secret:password]"),

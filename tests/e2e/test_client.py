@@ -21,6 +21,7 @@ from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, kept, running
 from e2e.doors import CLIENTS, Connect, Door, door_of, remember
 from e2e.scripted_daemon import answer, read_request, reset_unread, saying, scripted
+from support.cases import each_case
 
 from mnemosyned import AsyncClient, Client, ContentTooLarge, Memory, Remember
 from mnemosyned.client.connection import prepare_request
@@ -374,7 +375,7 @@ def test_a_body_that_is_refused_tells_the_reason(connect: Connect, tcp: Door) ->
         remember(connect, url, tcp.token, None, "x" * 20_000_000)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "url", "token"),
     [
         ("/run/s", "http://127.0.0.1:7464", "secret"),

@@ -15,6 +15,7 @@ import pytest
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Answer, Daemon, UnixConnection, eventually, running
 from prometheus_client.parser import text_string_to_metric_families
+from support.cases import each_case
 
 from mnemosyned import MnemosynedError
 from mnemosyned.daemon.http.protocol import STATUS_OF_KIND, error_response
@@ -289,7 +290,7 @@ def test_an_error_is_answered_as_described(
     assert f"`{code}`" in response["description"]
 
 
-@pytest.mark.parametrize("code", error_classes_by_code())
+@each_case("code", error_classes_by_code())
 def test_each_error_has_its_documented_form(
     described: dict[str, Any], code: str
 ) -> None:

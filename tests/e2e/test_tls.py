@@ -23,6 +23,7 @@ from e2e.daemons import WAIT_S, Json, eventually, refused
 from e2e.doors import CLIENTS, NAMES, TOKEN, Connect, Door, door_of, remember
 from e2e.scripted_daemon import answer, read_request
 from e2e.tls_servers import PIECE_BYTES, relaying, reset, serving
+from support.cases import each_case
 from support.openssl import HAVE_OPENSSL, openssl
 
 from mnemosyned import (
@@ -291,7 +292,7 @@ def test_a_wrong_token_is_named(connect: Connect, door: Door) -> None:
 # ------------------------------------------------------------------------ arguments
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "words"),
     [
         ("http://10.0.0.1:7464", "in the clear: write https://10.0.0.1"),

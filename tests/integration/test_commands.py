@@ -57,12 +57,12 @@ def test_the_help_of_a_command_has_its_summary_its_example_and_each_field(
             ), field.name
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each_case("name", COMMANDS)
 def test_an_example_can_be_typed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "~" / "notes").mkdir(parents=True)
+    (tmp_path / "~" / "notes").mkdir(parents=True, exist_ok=True)
     words = shlex.split(COMMANDS[name].example)[2:]
     command = load_command(COMMANDS[name])
     if isinstance(command, click.Group) and words:
