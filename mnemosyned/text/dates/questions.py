@@ -99,13 +99,12 @@ def matched_spans(
         return ()
     if span is None:
         return ()
+    if "week" in groups:
+        span = _unit_span("week", "this", span.since)
     spans = [span]
     sunday = shift(today, (6 - today.weekday()) * _DAY)
-    is_next_weekday = groups.get("step") == "next" and not groups.keys() & {
-        "unit",
-        "final",
-    }
-    if is_next_weekday and span.since <= sunday:  # half of all people mean a week later
+    is_next = groups.get("step") == "next" and not {"unit", "final"} & groups.keys()
+    if is_next and span.since <= sunday:  # half of all people mean a week later
         spans.append(TimeSpan(shift(span.since, _WEEK), shift(span.until, _WEEK)))
     in_utc = [
         TimeSpan(in_zone(meant.since, UTC), in_zone(meant.until, UTC))
@@ -476,7 +475,7 @@ class _TimeReader:
                 self._is_dated |= not groups.keys().isdisjoint(
                     ("name", "year", "month", "final")
                 )
-                dated = "name" in groups and "nth" not in groups
+                dated = "name" in groups and not groups.keys() & {"nth", "week"}
                 if dated:
                     # Terms such as `8-May`, which match only day and month side by side.
                     month = MONTH_NAMES[ENGLISH_MONTHS[groups["name"]] - 1]
@@ -671,7 +670,7 @@ def _range_translation_rules() -> Iterator[tuple[str, Translation]]:
     begin, end = _PATTERNS["range_begin"], _PATTERNS["range_end"]
     week = "(?P<week>(?:last|this|next) week)"
     on = join_grammars("on_weekday")
-    day = rf"(?<!to )(?:{on}|on |n[ao] )?(?P<weekday>{weekday})"
+    day = rf"(?<!to )(?:{on}|on |n[ao] )?(?!{_PATTERNS['no_weekday']})(?P<weekday>{weekday})"
     of = r"(?:(?:of|de la|del?|della|di|d[ao]|w|на) )?"
     forms = [rf"{begin}(?P<first>{point}|\d{{1,2}}\.?) {end}(?P<final>{point})"]
     for form in (*forms, rf"{day},? {of}{week}", rf"{week},? {day}", rf"{day}-feira"):
