@@ -320,7 +320,7 @@ def test_a_copy_without_its_rights_gives_nobody_any(two_owners: str) -> None:
 
 @pytest.mark.parametrize("are_many", [True, False])
 def test_a_migration_parts_a_copy(two_owners: str, *, are_many: bool) -> None:
-    """As after `pg_restore`: rights of the other one's role, none of its own."""
+    """As after `pg_restore`: rights of the other one's role and of everybody, none of its own."""
     if not are_many:
         run(two_owners, "DELETE FROM owner WHERE owner <> 1")
     role = role_of(two_owners)
@@ -329,6 +329,7 @@ def test_a_migration_parts_a_copy(two_owners: str, *, are_many: bool) -> None:
         f'DROP OWNED BY "{role}"',
         "CREATE ROLE mnemosyned_request_first NOLOGIN",
         "GRANT SELECT, DELETE ON memory TO mnemosyned_request_first",
+        "GRANT EXECUTE ON FUNCTION audit_lacking TO PUBLIC",
     )
 
     done = PostgresServer(two_owners, migrations=MIGRATIONS).migrate()
@@ -337,6 +338,10 @@ def test_a_migration_parts_a_copy(two_owners: str, *, are_many: bool) -> None:
     assert parted in done.statements
     granted = f'GRANT SELECT, INSERT, UPDATE, DELETE ON memory TO "{role}"'
     assert (granted in done.statements) is are_many
+    calls = (
+        f"SELECT has_function_privilege('{role}', 'audit_lacking'::regproc, 'EXECUTE')"
+    )
+    assert rows(two_owners, calls) == [(are_many,)]
     run(two_owners, "DROP ROLE mnemosyned_request_first")
 
 

@@ -171,9 +171,12 @@ def ensure_role(
                 f"create or grant; an administrator of the database does it once: "
                 f"{'; '.join(memberships)};"
             ) from error
+        revoked = revoke_from_others(
+            session
+        )  # the role, too, may have rights by PUBLIC
         missing = _missing_grants(session, role)
         _execute_all(session, missing)
-    return [*memberships, *missing]
+    return [*memberships, *revoked, *missing]
 
 
 def _membership_statements(
