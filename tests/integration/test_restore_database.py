@@ -35,14 +35,21 @@ def ids(file: Path) -> list[str]:
         return sorted(hit.id for hit in memory.recall("tea", limit=100).hits)
 
 
-@pytest.fixture
-def backup(database: Path, blank: Path, tmp_path: Path) -> Path:
-    """A backup with one memory of a database that has two by now."""
+@pytest.fixture(scope="module")
+def backed_up(blank: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    database = tmp_path_factory.mktemp("backed_up") / "memory.db"
     shutil.copy(blank, database)
     remember(database, "ada")
     with Memory(database) as memory:
-        memory.backup(str(tmp_path / "copy.db"))
+        memory.backup(str(database.with_name("copy.db")))
     remember(database, "bob")
+    return database.parent
+
+
+@pytest.fixture
+def backup(backed_up: Path, tmp_path: Path) -> Path:
+    """A backup with one memory of a database that has two by now."""
+    shutil.copytree(backed_up, tmp_path, dirs_exist_ok=True)
     return tmp_path / "copy.db"
 
 
@@ -225,9 +232,9 @@ def forget(file: Path, *ids: str) -> None:
             memory.forget(id)
 
 
-@pytest.fixture
-def dated(database: Path, blank: Path) -> Path:
-    """A dated backup of three memories, one of which is forgotten after it, and one before."""
+@pytest.fixture(scope="module")
+def dated_once(blank: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    database = tmp_path_factory.mktemp("dated") / "memory.db"
     shutil.copy(blank, database)
     remember(database, "ada", "bob", "eve", "zoe")
     forget(database, "zoe")
@@ -236,6 +243,14 @@ def dated(database: Path, blank: Path) -> Path:
         backup = Path(memory.backup().file)
     forget(database, "bob")
     return backup
+
+
+@pytest.fixture
+def dated(dated_once: Path, tmp_path: Path) -> Path:
+    """A dated backup of three memories, one of which is forgotten after it, and one before."""
+    folder = dated_once.parents[1]
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    return tmp_path / dated_once.relative_to(folder)
 
 
 def restored(backup: Path, database: Path) -> tuple[int | None, list[str]]:
