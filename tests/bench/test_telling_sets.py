@@ -1,6 +1,7 @@
 """The projects of `make bench-telling` ask for what was said, in other words than it was said in."""
 
 from datetime import UTC, datetime
+from functools import cache
 from statistics import median
 
 import pytest
@@ -23,11 +24,19 @@ from support.cases import each_case
 from mnemosyned.text.tokens import COMMONPLACE_KINDS, tokenize
 
 AUTHORS = SETS.parent / "authors"
-EVERY_PROJECT = [project for half in HALVES for project in load_half(half)]
-REWORDED = [
-    project for half in HALVES if half != "lives" for project in load_half(half)
-]
-"""Projects whose prompts are in other words and languages; the lives ask as their author did."""
+
+
+@cache
+def every_project() -> list[Project]:
+    return [project for half in HALVES for project in load_half(half)]
+
+
+@cache
+def reworded_projects() -> list[Project]:
+    """Projects whose prompts are in other words and languages; the lives ask as their author did."""
+    return [
+        project for half in HALVES if half != "lives" for project in load_half(half)
+    ]
 
 
 def content_stems(text: str) -> frozenset[str]:
@@ -48,7 +57,7 @@ def word_share(prompt: Entry, project: Project) -> float:
     return len(asked & content_stems(stated)) / max(1, len(asked))
 
 
-@each_case("project", EVERY_PROJECT)
+@each_case("project", every_project)
 def test_every_fact_is_stated_with_its_keys_before_it_is_needed_or_ended(
     project: Project,
 ) -> None:
@@ -69,7 +78,7 @@ def test_every_fact_is_stated_with_its_keys_before_it_is_needed_or_ended(
     assert moments == sorted(moments)
 
 
-@each_case("project", EVERY_PROJECT)
+@each_case("project", every_project)
 def test_no_prompt_gives_its_own_answer(project: Project) -> None:
     facts = project.facts()
 
@@ -82,7 +91,7 @@ def test_no_prompt_gives_its_own_answer(project: Project) -> None:
     assert answered == []
 
 
-@each_case("project", REWORDED)
+@each_case("project", reworded_projects)
 def test_prompts_have_few_words_of_what_they_need(project: Project) -> None:
     shares = [
         word_share(prompt, project)
@@ -161,13 +170,14 @@ def test_a_rule_is_told_with_all_of_its_clauses() -> None:
 def test_the_set_is_as_large_and_as_mixed_as_its_figures_need() -> None:
     prompts = [
         (kind_of(prompt, project), prompt.lang)
-        for project in REWORDED
+        for project in reworded_projects()
         for prompt in project.prompts()
     ]
     kinds = [kind for kind, _ in prompts]
     others = sum(lang != "en" for _, lang in prompts)
 
-    assert len({project.name for project in EVERY_PROJECT}) == len(EVERY_PROJECT) >= 5
+    names = [project.name for project in every_project()]
+    assert len({*names}) == len(names) >= 5
     assert kinds.count("fact") >= 150
     assert kinds.count("nothing") >= 100
     assert kinds.count("rule") >= 40

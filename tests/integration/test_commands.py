@@ -276,24 +276,28 @@ def test_bytes_are_no_text(memory: Memory) -> None:
 # Manual pages and completion scripts are made from the commands.
 
 
-PAGES = dict(manual_pages())
 MAKEFILE = Path(__file__).parents[2] / "Makefile"
 
 
-def test_every_command_has_a_page_with_its_example() -> None:
-    assert {"mnem", "mnemosyned", "mnem-archive-prune"} <= PAGES.keys()
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return dict(manual_pages())
+
+
+def test_every_command_has_a_page_with_its_example(pages: dict[str, str]) -> None:
+    assert {"mnem", "mnemosyned", "mnem-archive-prune"} <= pages.keys()
     for name, command in COMMANDS.items():
-        page = PAGES[f"mnem-{name}"].replace(r"\-", "-")
+        page = pages[f"mnem-{name}"].replace(r"\-", "-")
         summary = command.summary.removesuffix(".")
         assert f".SH NAME\nmnem-{name} - {summary}\n" in page
         assert f".SH EXAMPLE\n.EX\n{command.example}" in page
 
 
 @pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")
-def test_the_pages_are_roff_without_a_mistake() -> None:
+def test_the_pages_are_roff_without_a_mistake(pages: dict[str, str]) -> None:
     done = subprocess.run(
         ["groff", "-man", "-Tutf8", "-ww"],
-        input="".join(PAGES.values()).encode(),
+        input="".join(pages.values()).encode(),
         capture_output=True,
         check=True,
     )

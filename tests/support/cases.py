@@ -26,24 +26,27 @@ def read_cases(name: str) -> dict[str, list[Any]]:
 
 
 def each_case(
-    names: str | Iterable[str], cases: Iterable[Any]
+    names: str | Iterable[str], cases: Iterable[Any] | Callable[[], Iterable[Any]]
 ) -> Callable[[Test], Test]:
     """Run a test for every case, as `pytest.mark.parametrize` does, as one test of pytest.
 
     For functions that take less than the four milliseconds that pytest takes for a test. All cases
     run, and each failure names its case. Fixtures are made once: no case may change them. Two of
-    these on one test run it for every pair.
+    these on one test run it for every pair. A function that reads many cases is called by the test:
+    each worker collects all tests.
     """
     fields = [*(names.split(",") if isinstance(names, str) else names)]
     fields = [field.strip() for field in fields]
-    rows = [(case,) if len(fields) == 1 else tuple(case) for case in cases]
-    assert rows, "there are no cases"
+    known = [] if callable(cases) else [*cases]
 
     def decorate(test: Test) -> Test:
         def run(**fixtures: object) -> None:
             failures: list[Exception] = []
+            rows = [*cases()] if callable(cases) else known
+            assert rows, "there are no cases"
             for row in rows:
-                case = dict(zip(fields, row, strict=True))
+                values = (row,) if len(fields) == 1 else row
+                case = dict(zip(fields, values, strict=True))
                 try:
                     test(**case, **fixtures)
                 except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 raised below
