@@ -45,7 +45,7 @@ from mnemosyned.search.query import (
 )
 from mnemosyned.search.ranking import POOL_PER_RESULT, RANKED_MAX, broad_topic
 from mnemosyned.service.intake import CHUNK, split_into_chunks
-from mnemosyned.text.dates.questions import parse_times
+from mnemosyned.text.dates.questions import TimeSpan, parse_times
 from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import Terms, cut_snippet, parse_content_terms, parse_terms
 from mnemosyned.verbs import listing
@@ -68,6 +68,13 @@ def make_query(request: Recall, *, now: datetime) -> Query:
     """Return the query for a recall request: words, times, filters, and the subject of the question."""
     asked_at = instant(request.asked_at) or in_zone(now, local_zone())
     times = parse_times(request.query, asked_at)
+    filters = read_filters(request)
+    if filters["since"] and not (times.spans or times.order):
+        # "what did I do?" asks for what was said in the period of the filters.
+        timed = parse_times(f"{request.query} yesterday", asked_at)
+        span = TimeSpan(filters["since"], filters["until"] or asked_at)
+        if timed.only_time and span.since < span.until:
+            times = replace(timed, spans=(span,))
     asked = AskedSource()
     subject: tuple[str, ...] = ()
     is_timed = bool(times.spans or times.order)
@@ -106,7 +113,7 @@ def make_query(request: Recall, *, now: datetime) -> Query:
         tier=request.tier,
         valid_at=now,
         superseded=request.history,
-        **read_filters(request),
+        **filters,
     )
 
 

@@ -151,6 +151,18 @@ def test_an_answer_stays_within_its_filters(lab: Lab) -> None:
     assert {hit.id for hit in hits} == {"m3", "m4"}
 
 
+@pytest.mark.parametrize("question", ["what did I do?", "¿qué hice?", "anything new?"])
+def test_a_question_without_a_word_of_its_own_asks_about_the_filtered_time(
+    lab: Lab, question: str
+) -> None:
+    for days, text in ((9, "the bikes were repaired"), (2, "the canoe was sold")):
+        keep(lab, text, text, created_at=NOON - timedelta(days=days))
+
+    (hit,) = recall(lab, question, since=NOON - timedelta(days=5))
+
+    assert hit.content == "the canoe was sold"
+
+
 @pytest.mark.parametrize(
     ("question", "text"),
     [("zebra", "a zebra in the garden"), ("wifi", "Wi-Fi needs a new password")],
