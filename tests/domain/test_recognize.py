@@ -244,6 +244,9 @@ def test_instructions_and_preferences_are_learned_with_all_their_clauses() -> No
     ("Мог бы ты впредь писать даты в формате ISO?", None),
     ("Het sjabloon is van de notaris. Wijzig het nooit zonder overleg.", None),
     ("Our mascot is called Pim. Always write his name in capitals.", None),
+    ("De bladmuziek is van het koor. Sorteer die nooit opnieuw.", None),
+    ("graag nooit meer dan 2 recepten als ik vraag wat we eten", None),
+    ("Пиши комментарии всегда по-английски.", None),
     ("would you mind not using tables from now on?", None),
     ("de hoje em diante põe sempre a fonte", None),
     ("a l'avenir mets toujours la source", None),
@@ -309,6 +312,12 @@ No errors in the log.
 tests: 3 failed, 120 passed
 For now, never push to main.
 don't merge until I've looked at it
+no italics in this one, the form can't do it
+draft the letter to the school, no jargon please
+never rename those
+Nature's guidelines: never use colour alone to distinguish groups.
+Кошки всегда спят днём.
+Старый сервер всегда падает ночью.
 Fry the onions, never let them brown, add the rice and stir.
 Sie will immer als Erste reden, das nervt alle.
 it drives me mad when the build fails
@@ -344,11 +353,16 @@ COMMENTS = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im H
     ("No borres nada. Si ocupa mucho, muévelo", [0.9, 0.1], "No borres nada. Si ocupa mucho, muévelo"),
     ("Das Geld in Cent. Wenn du Zeit hast, schau rein", [0.9, 0.1], "Das Geld in Cent."),
     ("We delen de server. Herstart hem nooit", [0.9, 0.1], "We delen de server. Herstart hem nooit"),
+    # The same with a word such as "nobody".
+    (f"{CARDS}\ncards are signed by nobody but Lena", [0.1, 0.7], "cards are signed by nobody but Lena"),
     # Whatever its rating, an order for one occasion, a step of a recipe or a quotation is no rule.
     (f"{CARDS}\nno subas nada todavía, lo miro antes", [0.9, 0.9], CARDS),
     (f"{CARDS}\nFais-moi une liste de courses, sans gluten", [0.9, 0.9], CARDS),
     (f"{CARDS}\nMescolate sempre il risotto nello stesso verso", [0.9, 0.9], CARDS),
     (f"{CARDS}\nIn der Doku steht, man solle nie latest nehmen", [0.9, 0.9], CARDS),
+    (f"{CARDS}\nНа табличке написано: «Никогда не кормите лебедей».", [0.9, 0.9], CARDS),
+    (f"{CARDS}\nnon rispondere a nessuno finché non torno", [0.9, 0.9], CARDS),
+    ("cards titled 'in this one' go to the front", [0.9], "cards titled 'in this one' go to the front"),
 ])  # fmt: skip
 def test_a_sentence_is_a_rule_by_its_rating_unless_it_is_a_question(
     text: str, ratings: list[float] | None, expected: str
@@ -394,6 +408,9 @@ def test_preferences_are_learned_in_each_language_and_no_look_alike(
     ("I build sites, and I prefer plain HTML over frameworks because it lasts, ok?",
      "Prefers plain HTML over frameworks"),
     ("I like my coffee black.", "Likes their coffee black"),
+    ("I like my cards short: one fact each.", "Likes their cards short: one fact each"),
+    ("I prefer window seats unless it's a night flight.", "Prefers window seats unless it's a night flight"),
+    ("Prefiero el té al café, salvo los lunes.", "Prefiere el té al café, salvo los lunes"),
     ("I usually go with SQLite, so how?", "Usually goes with SQLite"),
     ("Ship it small: keep it under 100 KB, ok?", "Keep it under 100 KB"),
     ("I prefer `pathlib` over `os.path`.", "Prefers `pathlib` over `os.path`"),

@@ -198,14 +198,12 @@ def find_statements(
     If the text has a pasted page or a prompt meant for an agent, only its introduction is read.
     `rate` rates sentences without a matching rule.
     """
-    asked = split_text(text) if rate else []
-    is_document = len(asked) > RATED_MAX
-    no_rules = load_shared_pattern("once"), load_shared_pattern("cited")
+    split = list(_split_sentences(text)) if rate else []
+    is_document = len(split) > RATED_MAX
     asked = [
-        each
-        for each in asked
-        if not each.endswith(_QUESTION_ENDS)
-        and not any(pattern.search(each) for pattern in no_rules)
+        sentence
+        for sentence, blanked in split
+        if not sentence.endswith(_QUESTION_ENDS) and not _is_no_rule(blanked)
     ]
     rated: dict[str, float] = {}
     if rate and asked and not is_document:
@@ -272,12 +270,18 @@ def _read_statements(
         count += 1
         found = _read_sentence(sentence, blanked)
         least = CLAUSE_PROBABILITY_MIN if found else RULE_PROBABILITY_MIN
-        if not found and load_shared_pattern("lasting").search(blanked):
+        if not found and any(
+            load_shared_pattern(name).search(blanked) for name in ("lasting", "general")
+        ):
             least = LASTING_PROBABILITY_MIN
         said = sum(len(each.text) for each in found)
         is_rule = rated.get(sentence, 0.0) >= least
-        if found and load_shared_pattern("once").search(blanked):
-            found = [each for each in found if each.end]  # said in passing
+        if found and _is_no_rule(blanked):
+            found = [
+                each
+                for each in found
+                if each.end and each.kind is LearningKind.PREFERENCE
+            ]
         if is_rule and said < WHOLE_SHARE_MIN * len(sentence):
             found = [LearningStatement(LearningKind.INSTRUCTION, sentence)]
         joined = _join_instruction(found, last, before, sentence, rated)
@@ -285,6 +289,8 @@ def _read_statements(
             if last:
                 statements.pop(last.text.casefold(), None)
             found = [joined]
+        elif not before and load_shared_pattern("nounless").match(sentence):
+            found = []
         for statement in found:
             statements.setdefault(statement.text.casefold(), statement)
         is_order = len(found) == 1 and found[0].kind is LearningKind.INSTRUCTION
@@ -293,6 +299,11 @@ def _read_statements(
         if len(statements) >= STATED_MAX:
             break
     return list(statements.values())[:STATED_MAX], count
+
+
+def _is_no_rule(blanked: str) -> bool:
+    """Return True if a sentence is of one occasion, or cites a text or another person."""
+    return any(load_shared_pattern(name).search(blanked) for name in ("once", "cited"))
 
 
 def _join_instruction(

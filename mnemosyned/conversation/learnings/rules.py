@@ -229,6 +229,8 @@ def find_passing(
             if overlaps or rules.guard.search(low[: match.start()].rstrip()):
                 continue
             end = _find_clause_end(low, match.end(), rules)
+            if low[end : end + 1] == ":" and not low.endswith(_QUESTION_ENDS):
+                end = len(low)  # what follows says more of the clause
             preferred = sentence[match.end() : end].strip(_TRIMMED)
             said = low[match.end() : end].strip(_TRIMMED)
             occasion = low[match.start() : end]
