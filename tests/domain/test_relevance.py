@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from support.cases import each_case
 from support.fakes import NOON
 
@@ -66,6 +67,18 @@ def test_words_decide_where_nothing_is_or_can_be_rated() -> None:
     assert tea[0].learning == TEA
     assert tea[0].reason.startswith("words: tea")
     assert tabs[0].learning == TABS
+
+
+@each_case(("request", "confidence"), [
+    ("please plot sleep by shift", 0.75), ("remplace le filtre", 0.75), ("vergleiche die Angebote", 0.75),
+    ("shorten this", 0.4), ("replace it", 0.4), ("where is the plot?", 0.4),
+])  # fmt: skip
+def test_a_request_for_new_work_more_likely_needs_a_rule(
+    request: str, confidence: float
+) -> None:
+    [rated] = rank_for_request([TABS], request, now=NOON, rate=lambda *_: [0.4])
+
+    assert rated.confidence == pytest.approx(confidence, abs=0.01)
 
 
 def test_a_context_shows_what_meaning_finds() -> None:

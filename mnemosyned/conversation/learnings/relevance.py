@@ -87,6 +87,8 @@ SURE = 0.999
 """The highest probability by meaning to which words in common add."""
 ODDS_OF_ELSEWHERE = -2.0
 """Log odds added for a learning from another project that may apply everywhere."""
+ODDS_OF_WORK = 1.5
+"""Log odds added if the request orders new work: "plot …", "replace …", but not "shorten this"."""
 ODDS_OF_WORTH = 0.3
 """Logarithm of the odds by which one of worth makes a probability higher."""
 
@@ -132,6 +134,7 @@ def rank_for_request(
         fresh = WORTH_OF_FRESH if now - learning.created_at <= FRESH_FOR else 0
         likely = min(max(rating, 1 - SURE), SURE) if ratings else UNRATED
         odds = log(likely / (1 - likely)) + ODDS_OF_WORTH * shared
+        odds += ODDS_OF_WORK * (bool(ratings) and asked.orders_work)
         odds += ODDS_OF_ELSEWHERE * (learning.session in elsewhere)
         ranked.append(
             RankedLearning(
@@ -184,6 +187,8 @@ class _MessageTerms:
         self._stems = find_keywords(text)
         self._pairs = frozenset(gram_text(text).split())
         self._fields = find_fields(text) - ALWAYS
+        low = text.strip().casefold().replace("’", "'")
+        self.orders_work = bool(_SCOPES["work"].match(low))
 
     def concerns(self, learning: Learning, shared: int) -> bool:
         """Return True if a learning matters to the message, or to every message.
@@ -219,7 +224,7 @@ _SCOPE_TABLES = read_tables(__file__, "scopes.toml")
 _OTHERS = _compile_words(_SCOPE_TABLES["others"])
 _SCOPES = {
     name: compile_on_use(_SCOPE_TABLES[name].replace("\n", ""))
-    for name in ("everywhere", "project", "to_user")
+    for name in ("everywhere", "project", "to_user", "work")
 }
 
 
