@@ -70,6 +70,7 @@ def _compile(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
 ROLES: Mapping[str, Role] = _TABLES["roles"]
 TEXT_KINDS = (None, *_TABLES["text_kinds"])
 TOOL_KINDS = frozenset(_TABLES["tool_kinds"])
+CLAUDE_PEOPLE = _TABLES["claude_people"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +105,20 @@ def head_of(line: TranscriptLine) -> tuple[str, bool]:
 
 def parse_line(line: TranscriptLine) -> ParsedLine:
     """Return the messages and tool calls in a line of any known tool's transcript."""
+    queued = line.get("attachment")
+    if isinstance(queued, Mapping) and queued.get("type") == "queued_command":
+        # Claude Code keeps in no other line what a person typed while it worked.
+        said = {"content": queued.get("prompt")}
+        is_prompt = queued.get("commandMode", "prompt") == "prompt"
+        line = {**line, **queued, "type": "user" if is_prompt else "", "message": said}
     kind, message, time = line.get("type"), line.get("message"), line.get("timestamp")
     if isinstance(line.get("payload"), Mapping):
         return _parse_codex(line)
     if kind in ("user", "assistant") and isinstance(message, Mapping):  # Claude, Qwen
         if "toolUseResult" in line or any(map(line.get, _TABLES["claude_not_said"])):
+            return NOTHING
+        origin = line.get("origin")
+        if isinstance(origin, Mapping) and origin.get("kind") not in CLAUDE_PEOPLE:
             return NOTHING
         content = message.get("content", message.get("parts"))
         return parse_message(kind, content, time, id=line.get("uuid"), is_copied=True)
@@ -117,7 +127,8 @@ def parse_line(line: TranscriptLine) -> ParsedLine:
     id, data = line.get("id"), line.get("data")
     if kind in ("user", "gemini") and "content" in line:  # tool calls beside the text
         calls = bool(line.get("toolCalls"))
-        return parse_message(kind, line["content"], time, id=id, calls_tool=calls)
+        content = line.get("displayContent") or line["content"]  # without files
+        return parse_message(kind, content, time, id=id, calls_tool=calls)
     if isinstance(line.get("$set"), Mapping):  # Gemini CLI replaces all messages
         return ParsedLine(tuple(parse_document(line["$set"])))
     if isinstance(line.get("source"), str) and "content" in line:  # Antigravity
@@ -134,7 +145,10 @@ def _parse_codex(line: TranscriptLine) -> ParsedLine:
     payload, kind, time = line["payload"], line.get("type"), line.get("timestamp")
     inner = payload.get("type")
     if kind == "event_msg":
-        return parse_message(inner, payload.get("message"), time)
+        item = payload.get("item") if inner == "item_completed" else payload
+        event = item if isinstance(item, Mapping) else {}
+        content = event.get("content", event.get("message"))
+        return parse_message(event.get("type"), content, time)
     if kind != "response_item":
         return NOTHING
     if inner == "message":
@@ -321,6 +335,8 @@ _OPENING = compile_on_use(
 )
 _WRAPPER = re.compile(rf"</?(?:{'|'.join(WRAPPER_TAGS)})>")
 _IDE_CONTEXT, _IDE_REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
+_GEMINI_FILES = "\n--- Content from referenced "
+"""Precedes the files that a prompt for Gemini CLI names."""
 _NOT_SAID = _compile(_TABLES["not_said"], re.DOTALL)
 _ANNOUNCEMENT = _compile(_TABLES["announcement"], re.IGNORECASE)
 _REASON = _compile(_TABLES["reason"], re.IGNORECASE)
@@ -336,6 +352,7 @@ def clean(text: str) -> str:
         text = _WRAPPER.sub("", without_blocks(text))
     if text.startswith(_IDE_CONTEXT) and _IDE_REQUEST in text:
         text = text.partition(_IDE_REQUEST)[2]
+    text = text.partition(_GEMINI_FILES)[0]
     text = importer.clean_text(text)
     if not any(map(str.isalnum, text)) or _NOT_SAID.match(text):
         return ""
