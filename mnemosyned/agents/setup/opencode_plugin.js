@@ -56,7 +56,8 @@ export const mnem = async ({ client, directory }) => {
     try {
       const query = { path: { id }, query: { limit: MESSAGES_MAX } };
       const { data } = await client.session.messages(query);
-      return (data ?? []).slice(-MESSAGES_MAX).map(({ info, parts }) => ({
+      const said = (data ?? []).filter(({ info }) => info.summary !== true);
+      return said.slice(-MESSAGES_MAX).map(({ info, parts }) => ({
         id: info.id,
         role: info.role,
         content: textOf(parts),

@@ -352,7 +352,7 @@ def _make_opencode_item(
         if not (part.get("synthetic") or part.get("ignored"))
     ]
     text = clean("\n".join(filter(None, texts)))
-    if not (role and text):
+    if not (role and text) or info.get("summary") is True:  # the tool's own
         return
     times = info.get("time")
     created = times.get("created") if isinstance(times, Mapping) else None

@@ -3,11 +3,13 @@ CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER
 INSERT INTO "message" VALUES('msg_1','ses_1',1773651600000,'{"role": "user"}');
 INSERT INTO "message" VALUES('msg_2','ses_1',1773651660000,'{"role": "assistant"}');
 INSERT INTO "message" VALUES('msg_3','ses_2',1773651660000,'{"role": "user"}');
+INSERT INTO "message" VALUES('msg_5','ses_1',1773651660000,'{"role": "assistant", "summary": true}');
 INSERT INTO "message" VALUES('msg_4','ses_1',1773651660000,'{cut');
 CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, data TEXT);
 INSERT INTO "part" VALUES('prt_1','msg_1','ses_1','{"type": "text", "text": "Empty the cart"}');
 INSERT INTO "part" VALUES('prt_2','msg_2','ses_1','{"type": "text", "text": "Done: it is empty."}');
 INSERT INTO "part" VALUES('prt_3','msg_3','ses_2','{"type": "text", "text": "Empty the cart"}');
+INSERT INTO "part" VALUES('prt_5','msg_5','ses_1','{"type": "text", "text": "A summary of the talk"}');
 CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, directory TEXT);
 INSERT INTO "session" VALUES('ses_1','p1',NULL,'/w/shop');
 INSERT INTO "session" VALUES('ses_2','p1','ses_1','/w/shop');
