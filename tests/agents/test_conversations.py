@@ -78,6 +78,16 @@ wire_api = "responses"
     return ["codex", "exec", "--dangerously-bypass-hook-trust", QUESTION]
 
 
+def copilot(user: User, url: str) -> list[str]:
+    user.environment |= {
+        "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
+        "COPILOT_PROVIDER_API_KEY": "x",
+        "COPILOT_MODEL": "m",
+        "COPILOT_OFFLINE": "true",
+    }
+    return ["copilot", "-p", QUESTION, "--allow-all-tools"]
+
+
 def gemini(user: User, url: str) -> list[str]:
     settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
     user.write(".gemini/settings.json", json.dumps(settings))
@@ -103,6 +113,7 @@ def opencode(user: User, url: str) -> list[str]:
 AGENTS: dict[str, Callable[[User, str], list[str]]] = {
     "claude-code": claude_code,
     "codex": codex,
+    "copilot": copilot,
     "gemini": gemini,
     "opencode": opencode,
 }

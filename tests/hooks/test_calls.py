@@ -83,6 +83,7 @@ def call_of(client: str, event: HookEvent, name: str) -> HookCall:
         ),
         ("cursor", HookEvent.PROMPT, "UserPromptSubmit", told_as("UserPromptSubmit")),
         ("copilot", HookEvent.START, "SessionStart", {"additionalContext": "x"}),
+        ("copilot", HookEvent.PROMPT, "UserPromptSubmit", {"additionalContext": "x"}),
         (
             "antigravity",
             HookEvent.START,
@@ -107,7 +108,6 @@ def test_context_is_told_in_the_tools_form(
         ("goose", HookEvent.START),
         ("windsurf", HookEvent.PROMPT),
         ("vscode", HookEvent.PROMPT),
-        ("copilot", HookEvent.PROMPT),
         ("claude-code", HookEvent.STOP),
         ("claude-code", HookEvent.COMPACT),
     ],
