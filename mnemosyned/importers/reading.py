@@ -531,6 +531,12 @@ SQLITE_VALUE_BYTES_MAX = 64 << 20
 SQLITE_STEPS_MAX = 2_000_000_000
 """Instructions of SQLite's machine in one reading; a file beyond them is broken or hostile."""
 SQLITE_STEPS_AT_A_TIME = 10_000_000
+_IS_JSON_UNSAFE = """
+SELECT 1 FROM pragma_function_list WHERE name = 'json_extract' AND NOT flags & 0x200000"""
+"""Finds a row in SQLite 3.40, which refuses generated columns with JSON unless their schema is trusted.
+
+It refuses functions with effects elsewhere, such as `load_extension`, in a trusted schema, too.
+"""
 
 
 @contextmanager
@@ -597,7 +603,8 @@ def _open_read_only(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(uri, uri=True, timeout=LOCK_WAIT_S)) as database:
             database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, SQLITE_VALUE_BYTES_MAX)
             database.execute("PRAGMA query_only = ON")
-            database.execute("PRAGMA trusted_schema = OFF")
+            trust = "ON" if database.execute(_IS_JSON_UNSAFE).fetchone() else "OFF"
+            database.execute(f"PRAGMA trusted_schema = {trust}")
             database.text_factory = lambda data: data.decode("utf-8", "replace")
             database.set_progress_handler(count, SQLITE_STEPS_AT_A_TIME)
             yield database
