@@ -226,7 +226,8 @@ def first_past(values: Iterable[object]) -> datetime | None:
     """Return the first time among the values, read by `moment_from`, that is not in the future, or None."""
     now = datetime.now(UTC)
     moments = filter(None, map(moment_from, values))
-    return next((moment for moment in moments if moment <= now), None)
+    # Databases without another word for an unknown time write the year 1.
+    return next((each for each in moments if each.year > 1 and each <= now), None)
 
 
 TAGS_MAX = 50

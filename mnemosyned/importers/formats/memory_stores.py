@@ -62,9 +62,10 @@ class RecordShape:
 
     def convert(self, format: str, row: Row) -> Remember | None:
         """Return the memory of a record; None for a deleted record. Raises `RecordRefused`."""
+        marked = object_in(row.get("metadata")) | dict(row)
         for mark in self.unless:
             name, is_compared, value = mark.partition("=")
-            found = _text_of(row, name)
+            found = _text_of(marked, name)
             if found == value if is_compared else found:
                 return None
         pieces = [fill_template(piece, row) for piece in self.content]
