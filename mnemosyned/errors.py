@@ -148,7 +148,7 @@ class DatabaseInUse(MnemosynedError, code="database_in_use", kind=Kind.CONFLICT)
     """Another process owns the database file."""
 
 
-class SchemaTooNew(MnemosynedError, code="schema_too_new", kind=Kind.CONFLICT):
+class SchemaTooNew(MnemosynedError, code="schema_too_new", kind=Kind.UNAVAILABLE):
     """The database was written by a newer version than this one."""
 
 

@@ -21,7 +21,7 @@ from e2e.hook_programs import Machine, prompt
 from e2e.pumps import pumping
 from support.agents import claude_line, context_of, write_lines
 from support.openssl import HAVE_OPENSSL
-from support.postgres import open_owners
+from support.postgres import open_owners, run
 
 from mnemosyned import Client
 from mnemosyned.memory.engine_ports import Scope
@@ -232,14 +232,24 @@ def fill_memory(_: Server, laptop: Laptop) -> None:
     laptop.hook(prompt("The well is deep."), MNEMOSYNE_HOOK_WAIT_S="5")
 
 
+def upgrade_the_tables(server: Server, _: Laptop) -> None:
+    run(
+        server.dsn,
+        "INSERT INTO schema_migration (version, name, oldest) VALUES (999, 'later', 999)",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE application_name = 'mnemosyned' AND datname = current_database()",
+    )
+
+
 @pytest.mark.parametrize(
     ("hinder", "reason"),
     [
+        (upgrade_the_tables, "needs a mnemosyned that knows 999"),
         (may_only_read, "needs the scope write"),
         (trust_another, "is not signed by the authority"),
         (fill_memory, "keeps 1 memories of the 1"),
     ],
-    ids=["may not write", "another authority", "a full memory"],
+    ids=["a later schema", "may not write", "another authority", "a full memory"],
 )
 def test_a_call_that_is_refused_waits_and_the_warning_says_why(
     server: Server,

@@ -31,6 +31,7 @@ from mnemosyned.errors import (
 )
 from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.memory.values import Episode
+from mnemosyned.storage.postgres import connections
 from mnemosyned.storage.postgres.fulltext import word_hashes
 from mnemosyned.storage.postgres.memories import detail_columns
 from mnemosyned.storage.postgres.schema import upgrade
@@ -299,6 +300,23 @@ def test_an_older_daemon_refuses_all_beside_one_that_does_not(
             older.memories.working(["before"])
     with open_store(dsn, migrations=migrations) as later:
         assert len(later.memories.working(["before", "between", "after"])) == 2
+
+
+def test_an_older_daemon_whose_connections_nobody_ended_refuses_all_soon(
+    older: PostgresStore, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the login that owns the tables may not end those of the daemon's login."""
+    monkeypatch.setattr(connections, "PLANS_MAX_S", 0.0)
+    assert older.memories.working(["before"])
+    run(
+        dsn,
+        "INSERT INTO schema_migration (version, name, oldest) "
+        f"VALUES ({KNOWN + 1}, 'later', {KNOWN + 1})",
+    )
+
+    for _ in range(2):
+        with pytest.raises(SchemaTooNew):
+            older.memories.working(["before"])
 
 
 def test_the_first_migrations_end_nobody_s_connection(dsn: str, tmp_path: Path) -> None:

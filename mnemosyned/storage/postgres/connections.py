@@ -223,7 +223,7 @@ class Connections:
     def __init__(
         self, dsn: str, *, admit: Callable[[Connection], object] | None = None
     ) -> None:
-        """Open connections by `dsn`; `admit` may refuse each new one by raising an error."""
+        """Open connections by `dsn`; `admit`, asked again with new plans, may refuse one by an error."""
         self.serves_owners = False
         """Whether many owners share the connections, of which each then has a limited part."""
         self._dsn = dsn
@@ -421,6 +421,10 @@ class Connections:
         """Return the result of `begin`; `replan` discards plans first. On errors, give back the connection."""
         try:
             if replan:
+                if (
+                    self._admit
+                ):  # whoever changed the tables may not end this login's connections
+                    self._admit(connection)
                 connection.execute("DISCARD PLANS")
                 self._planned[connection] = time.monotonic()
             return begin(connection)

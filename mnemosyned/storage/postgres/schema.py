@@ -72,7 +72,7 @@ _STATE = (
 _END_OTHERS = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid != pg_backend_pid() "
     "AND application_name = 'mnemosyned' AND datname = current_database() "
-    "AND usename = current_user"
+    "AND pg_has_role(usesysid, 'USAGE')"
 )
 """Connect again, and be refused: a daemon that runs would else go on with what it cannot know."""
 
