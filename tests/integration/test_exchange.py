@@ -170,6 +170,18 @@ def test_originals_that_are_here_keep_their_place(mine: Person, other: Person) -
     assert other.sleep(force=True).evicted == 3
 
 
+def test_lines_that_come_twice_are_stored_once(mine: Person, other: Person) -> None:
+    mine.remember_all("a", "b", "c")
+    mine.sleep(force=True)
+
+    restored = other.service.restore_lines(b"".join(mine.exported()[1:-1] * 2))
+
+    assert (restored.stored, restored.conflicts) == (restored.known, [])
+    episode = other.record("s-a").episode
+    assert episode
+    assert len(other.expand(episode).originals) == 3
+
+
 def test_an_import_leaves_further_places_free(mine: Person, other: Person) -> None:
     mine.remember_all("a", "b", "c")
     mine.sleep(force=True)

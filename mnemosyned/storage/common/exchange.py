@@ -192,6 +192,7 @@ class RestoreTransaction(ABC):
                 self._outcome.left_out += 1
                 return None
             self._insert_episode(episode)
+            known[episode.id] = None
             return True
 
         self._restore_records(episodes, store)
