@@ -64,10 +64,18 @@ class ExpectedAnswer:
 
     time: bool = False
     """Whether the question begins with "when"."""
+    phone: bool = False
+    """Whether the question asks for a number, perhaps of a telephone."""
     assistant: bool = False
     """Whether the question is addressed to the assistant, or speaks of the assistant."""
     is_foreign: bool = False
     """Whether the question is in another language than English; keywords alone are in none."""
+
+    def is_in(self, text: str) -> bool:
+        """Return True if a text has a time or a telephone number, as the question asks for."""
+        return (self.time and says_when(text)) or (
+            self.phone and _PHONE.search(text) is not None
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,6 +267,8 @@ _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="u
 _NO_SOURCE = re.compile("|".join(_WORDS["no_source"]), re.IGNORECASE)
 _WHEN = tuple(f"{word} " for word in _WORDS["when"])
 _TO_ASSISTANT = frozenset(_WORDS["to_assistant"].split())
+_PHONE_WORDS = frozenset(_WORDS["phone"].split())
+_PHONE = re.compile(_WORDS["phone_number"])
 
 
 def asked_source(text: str) -> AskedSource:
@@ -327,11 +337,12 @@ _SHORTEST_NAME = 4
 
 
 def expected_answer(question: str) -> ExpectedAnswer:
-    """Return whether a question asks for a time, concerns the assistant, and is in a foreign language."""
+    """Return whether a question asks for a time or number, concerns the assistant, and is not in English."""
     words = question.lower().strip(" ¿¡\"'")
     split = frozenset(re.findall(r"\w+", words))
     return ExpectedAnswer(
         time=words.startswith(_WHEN),
+        phone=not _PHONE_WORDS.isdisjoint(split),
         assistant=not _TO_ASSISTANT.isdisjoint(split),
         is_foreign=bool(foreign_stop_words(split))
         or (

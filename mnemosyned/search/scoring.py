@@ -22,7 +22,6 @@ from mnemosyned.search.query import (
     Query,
     ScoreBreakdown,
     SearchCandidates,
-    says_when,
     stems_and_kinds,
 )
 from mnemosyned.search.weights import WEIGHTS
@@ -610,8 +609,8 @@ def _score_candidate(
     asks = -WEIGHTS.asks * score * asking
     score += asks
     may_lead = words + neighbors >= question.leading
-    names_time = question.query.expected.time and may_lead and says_when(match.content)
-    when = WEIGHTS.says_when * score * names_time
+    is_answer = may_lead and question.query.expected.is_in(match.content)
+    when = WEIGHTS.says_when * score * is_answer
     score += when
     user = WEIGHTS.user * score * (role in question.expected_roles) * (1 - asking)
     score += user

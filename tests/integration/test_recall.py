@@ -151,6 +151,18 @@ def test_an_answer_stays_within_its_filters(lab: Lab) -> None:
     assert {hit.id for hit in hits} == {"m3", "m4"}
 
 
+@pytest.mark.parametrize(
+    "question", ["number of doctor Perrin", "numéro du docteur Perrin", "Nummer von Perrin"]
+)  # fmt: skip
+def test_a_line_with_a_telephone_number_answers_a_question_for_one(
+    lab: Lab, question: str
+) -> None:
+    keep(lab, "visit", "Visit to doctor Perrin at 11:30 on 2026-03-20")
+    keep(lab, "phone", "Doctor Perrin sees children, 04 78 55 01 22, not on Thursdays")
+
+    assert recall(lab, question)[0].id == "phone"
+
+
 @pytest.mark.parametrize("question", ["what did I do?", "¿qué hice?", "anything new?"])
 def test_a_question_without_a_word_of_its_own_asks_about_the_filtered_time(
     lab: Lab, question: str
