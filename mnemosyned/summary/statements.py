@@ -328,7 +328,7 @@ class StatementReader:
         is_receipt = False
         if role == "assistant":
             if len(own) < len(self._reported):
-                new = _list_stems(own) - _list_stems(self._reported)
+                new = tokens.find_keywords(own) - tokens.find_keywords(self._reported)
                 is_receipt = len(new) <= RECEIPT_WORDS_MAX
             self._reported = ""
         elif role == "user":
@@ -499,11 +499,6 @@ def _says_something(
         return count > 1 and not VALUES.isdisjoint(kinds)
     exact = sum(map(tokens.EXACT_KINDS.__contains__, kinds))
     return exact <= count * EXACT_SHARE_MAX and not _is_bare_list(text, kinds)
-
-
-def _list_stems(text: str) -> set[str]:
-    """Return the stems of a text's words but stop words."""
-    return {word.stem for word in tokens.tokenize(text) if word.kind is not _STOP}
 
 
 def _lower_words(words: Sequence[tokens.TextToken]) -> list[str]:
