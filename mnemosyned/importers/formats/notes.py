@@ -178,13 +178,9 @@ _DATE_FIELDS = (
     "date", "created", "created_at", "date created", "creation date", "created-at", "datetime",
     "updated", "modified",
 )  # fmt: skip
-_FIELD = re.compile(
-    r"^([^\s#:-][^:\n]*):([^\n]*(?:\n(?:[ \t-][^\n]*|(?=\n)))*)", re.MULTILINE
-)
+_FIELD = re.compile(r"(?m)^([^\s#:-][^:\n]*):(.*(?:\n(?:[ \t-].*|(?=\n)))*)")
 """A field of the front matter, with the lines that continue it."""
-_EMPTY_VALUE = re.compile(
-    r"""\s*(?:\[\]|\{\}|""|''|null|~|true|false)?\s*""", re.IGNORECASE
-)
+_EMPTY_VALUE = re.compile(r"""(?i)\s*(?:\[\]|\{\}|""|''|null|~|true|false)?\s*""")
 _TITLE_WORD = re.compile(r"[^\W_]+")
 _DATE_IN_NAME = re.compile(r"(?<!\d)(\d{4})[-_.]?(\d{2})[-_.]?(\d{2})(?!\d)")
 _INLINE_TAG = re.compile(r"(?<![\w#/&])#([^\W\d_][\w/-]*)")
