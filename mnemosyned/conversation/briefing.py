@@ -10,12 +10,7 @@ from functools import lru_cache
 from math import ceil
 
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.summary.statements import (
-    COURTESY_WORDS_MAX,
-    is_courtesy,
-    remove_farewell,
-    remove_pasted,
-)
+from mnemosyned.summary.statements import is_courtesy, remove_farewell, remove_pasted
 from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.secrets.masking import PLACEHOLDER, mask_secrets
@@ -187,8 +182,7 @@ def _find_telling_sentences(
             PLACEHOLDER.sub(" ", mask_secrets(text)) if has_secret else text
         )
         words = [token.surface.lower() for token in tokens]
-        is_reply = len(words) <= COURTESY_WORDS_MAX
-        if not words or (is_reply and is_courtesy(words)):
+        if not words or is_courtesy(words):
             continue
         keywords = {
             token.stem for token in tokens if token.kind not in COMMONPLACE_KINDS

@@ -231,10 +231,12 @@ def remove_farewell(sentence: str) -> str:
 
 
 def is_courtesy(words: Sequence[str]) -> bool:
-    """Return True if the words of a short sentence, in lower case, are a greeting, thanks or applause.
+    """Return True if a sentence's words, in lower case, are a greeting, thanks or applause.
 
-    The first word or a sign-off decides; a digit excludes it.
+    The first word or a sign-off decides; a digit or more than `COURTESY_WORDS_MAX` words exclude it.
     """
+    if len(words) > COURTESY_WORDS_MAX:
+        return False
     if words[0] not in COURTESIES and _WORDS["sign_offs"].isdisjoint(words):
         return False
     return not any(map(str.isdigit, "".join(words)))
@@ -491,7 +493,7 @@ def _says_something(
         return False
     if text.count('"') % 2 or text.count("`") % 2 or text.count("(") > text.count(")"):
         return False  # a quotation, code or remark goes on in the next sentence
-    if count <= COURTESY_WORDS_MAX and is_courtesy(_lower_words(words)):
+    if is_courtesy(_lower_words(words)):
         return False
     if not text.isascii():
         return any(map(str.isalpha, text)) and not _is_bare_list(text, kinds)
