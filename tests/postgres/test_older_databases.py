@@ -319,6 +319,18 @@ def test_an_older_daemon_whose_connections_nobody_ended_refuses_all_soon(
             older.memories.working(["before"])
 
 
+def test_a_migration_takes_longer_than_statements_of_a_login_may(
+    dsn: str, tmp_path: Path
+) -> None:
+    run(
+        dsn,
+        "DO $$ BEGIN EXECUTE format("
+        "'ALTER DATABASE %I SET statement_timeout = 50', current_database()); END $$",
+    )
+
+    assert upgrade(dsn, newer(tmp_path, "SELECT pg_sleep(0.2);\n")) == KNOWN + 1
+
+
 def test_the_first_migrations_end_nobody_s_connection(dsn: str, tmp_path: Path) -> None:
     run(dsn, *EMPTIED)
     with psycopg.connect(dsn, autocommit=True, application_name="mnemosyned") as beside:

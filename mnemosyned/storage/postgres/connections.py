@@ -161,7 +161,7 @@ _OPTIONS = (
 _LIMITS = f"-c lock_timeout={LOCK_WAIT_MS} -c idle_in_transaction_session_timeout={STALLED_MS}"
 # The server lets a session wait that does nothing, and ends one whose machine has vanished.
 WITHOUT_LOCK_LIMIT = (
-    "-c idle_session_timeout=0 -c tcp_keepalives_idle=20 "
+    "-c statement_timeout=0 -c idle_session_timeout=0 -c tcp_keepalives_idle=20 "
     "-c tcp_keepalives_interval=10 -c tcp_keepalives_count=4"
 )
 _SETTINGS: dict[str, object] = {
@@ -456,9 +456,9 @@ class Connections:
 
 
 def connect_once(
-    dsn: str, *, options: str = f"-c lock_timeout={LOCK_WAIT_MS}"
+    dsn: str, *, options: str = f"-c lock_timeout={LOCK_WAIT_MS} -c statement_timeout=0"
 ) -> Connection:
-    """Return a new connection for one task, by default with the usual limit on waiting for locks.
+    """Return a new connection for one task, by default with a limit on waiting for locks alone.
 
     Raises `ConfigInvalid` for a text that is no URL of a database, and `psycopg.Error`.
     """

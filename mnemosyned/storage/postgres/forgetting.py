@@ -201,7 +201,6 @@ def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPu
     require_ownership(session, tables)
     due = session.execute(DUE_OWNERS).fetchall()
     undone = [] if wait_until_unseen(session) else [_STILL_SEEN]
-    session.execute("SET statement_timeout = 0")
     session.execute(f"SET lock_timeout = '{REWRITE_LOCK_S}s'")
     took: list[float] = []
     for table in tables:
