@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -78,6 +79,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--engine", choices=ENGINES, default=SQLITE, help="where stores keep memories"
     )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out a module whose own mark `-m "not (…)"` leaves out: a third of all modules."""
+    unwanted = re.fullmatch(r"not \(([\w ]+)\)", config.option.markexpr)
+    if unwanted and collection_path.suffix == ".py":
+        marks = unwanted[1].replace(" or ", "|")
+        own = rf"(?m)^pytestmark = .*\bmark\.({marks})\b"
+        if re.search(own, collection_path.read_text("utf-8")):
+            return True
+    return None
 
 
 def pytest_collection_modifyitems(
