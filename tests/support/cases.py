@@ -37,12 +37,12 @@ def each_case(
     """
     fields = [*(names.split(",") if isinstance(names, str) else names)]
     fields = [field.strip() for field in fields]
-    known = [] if callable(cases) else [*cases]
+    known = [*cases] if isinstance(cases, Iterable) else []
 
     def decorate(test: Test) -> Test:
         def run(**fixtures: object) -> None:
             failures: list[Exception] = []
-            rows = [*cases()] if callable(cases) else known
+            rows = known if isinstance(cases, Iterable) else [*cases()]
             assert rows, "there are no cases"
             for row in rows:
                 values = (row,) if len(fields) == 1 else row
