@@ -142,6 +142,8 @@ def test_a_long_note_is_split_at_its_headings(tmp_path: Path) -> None:
      "Vidal\n\nCall at 17:30\n\naliases: [Joan]\nphone: 0612 34"),
     ("---\nauthor: Ana\nroles:\n- editor\n\n- reader\npublish: true\n---\n",
      "note\n\nauthor: Ana\nroles:\n- editor\n\n- reader"),
+    # The fields that an export writes for each day.
+    ('---\ndate: 2026-03-09\nmemories: 7\nsessions: ["a"]\n---\nAt noon', "note\n\nAt noon"),
 ])  # fmt: skip
 def test_fields_that_no_memory_has_stay_in_the_text_of_a_note(
     tmp_path: Path, note: str, content: str

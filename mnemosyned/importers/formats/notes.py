@@ -192,9 +192,9 @@ class Notes(importer.ImportFormat):
     name = "notes"
     needs_file = True
     read_fields = frozenset(
-        (*_DATE_FIELDS, "title", "tag", "tags", "permalink", "type", "cssclass", "cssclasses")
+        (*_DATE_FIELDS, *"title tag tags permalink type cssclass cssclasses memories sessions".split())
     )  # fmt: skip
-    """Names of fields that are read, or are about how a note looks."""
+    """Names of fields that are read, are about how a note looks, or are counts of `mnem export`."""
 
     def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True for a file whose name has a suffix of Markdown, such as ".md"."""
