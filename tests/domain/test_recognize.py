@@ -355,6 +355,8 @@ COMMENTS = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im H
     ("We delen de server. Herstart hem nooit", [0.9, 0.1], "We delen de server. Herstart hem nooit"),
     # The same with a word such as "nobody".
     (f"{CARDS}\ncards are signed by nobody but Lena", [0.1, 0.7], "cards are signed by nobody but Lena"),
+    ("no card is signed before Lena has seen it", [0.5], "no card is signed before Lena has seen it"),
+    ("Nadia thinks no card is ever checked", [0.9], None),
     # Whatever its rating, an order for one occasion, a step of a recipe or a quotation is no rule.
     (f"{CARDS}\nno subas nada todavía, lo miro antes", [0.9, 0.9], CARDS),
     (f"{CARDS}\nFais-moi une liste de courses, sans gluten", [0.9, 0.9], CARDS),
@@ -365,7 +367,7 @@ COMMENTS = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im H
     ("cards titled 'in this one' go to the front", [0.9], "cards titled 'in this one' go to the front"),
 ])  # fmt: skip
 def test_a_sentence_is_a_rule_by_its_rating_unless_it_is_a_question(
-    text: str, ratings: list[float] | None, expected: str
+    text: str, ratings: list[float] | None, expected: str | None
 ) -> None:
     def rate(sentences: Sequence[str]) -> list[float]:
         assert ratings
@@ -373,7 +375,7 @@ def test_a_sentence_is_a_rule_by_its_rating_unless_it_is_a_question(
 
     statements = find_statements(text, rate=rate if ratings else None)
 
-    assert [each.text for each in statements] == [expected]
+    assert [each.text for each in statements] == ([expected] if expected else [])
 
 
 def test_a_long_text_is_not_rated() -> None:
@@ -409,6 +411,7 @@ def test_preferences_are_learned_in_each_language_and_no_look_alike(
      "Prefers plain HTML over frameworks"),
     ("I like my coffee black.", "Likes their coffee black"),
     ("I like my cards short: one fact each.", "Likes their cards short: one fact each"),
+    ("Preferirei il tè, anche la mattina.", "Preferirebbe il tè, anche la mattina"),
     ("I prefer window seats unless it's a night flight.", "Prefers window seats unless it's a night flight"),
     ("Prefiero el té al café, salvo los lunes.", "Prefiere el té al café, salvo los lunes"),
     ("I usually go with SQLite, so how?", "Usually goes with SQLite"),

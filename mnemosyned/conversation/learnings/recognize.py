@@ -52,8 +52,9 @@ CLAUSES_MAX = 8
 
 RateSentences = Callable[[Sequence[str]], Sequence[float]]
 """Returns the probability that each sentence is a standing rule, by its vector; empty if it cannot."""
-RULE_PROBABILITY_MIN, LASTING_PROBABILITY_MIN = 0.8, 0.6
-"""Probability from which a sentence is learned as a rule: the second if it has a word such as "always".
+RULE_PROBABILITY_MIN = 0.8
+RULE_PROBABILITIES_MIN = {"binding": 0.45, "lasting": 0.6, "general": 0.6}
+"""Probability from which a sentence is learned as a rule; by a shared pattern for one with such a word.
 Of sentences by authors on whom nothing was fitted, each finds four to six rules for one that is none."""
 CLAUSE_PROBABILITY_MIN = 0.95
 """The same for a sentence of which a pattern finds a clause: often the others are no rule."""
@@ -270,10 +271,10 @@ def _read_statements(
         count += 1
         found = _read_sentence(sentence, blanked)
         least = CLAUSE_PROBABILITY_MIN if found else RULE_PROBABILITY_MIN
-        if not found and any(
-            load_shared_pattern(name).search(blanked) for name in ("lasting", "general")
-        ):
-            least = LASTING_PROBABILITY_MIN
+        if not found and sentence in rated:
+            for name, probability in RULE_PROBABILITIES_MIN.items():
+                if load_shared_pattern(name).search(blanked):
+                    least = min(least, probability)
         said = sum(len(each.text) for each in found)
         is_rule = rated.get(sentence, 0.0) >= least
         if found and _is_no_rule(blanked):
