@@ -135,6 +135,9 @@ def parse_line(line: TranscriptLine) -> ParsedLine:
         time, calls = line.get("created_at"), bool(line.get("tool_calls"))
         return parse_message(line["source"], line["content"], time, calls_tool=calls)
     if isinstance(kind, str) and isinstance(data, Mapping):  # Copilot
+        marks = map({**data, **line}.get, _TABLES["copilot_not_said"])
+        if any(marks) or data.get("source") not in (None, "user"):
+            return NOTHING
         calls = kind.startswith("tool.") or bool(data.get("toolRequests"))
         return parse_message(kind, data.get("content"), time, id=id, calls_tool=calls)
     return NOTHING
