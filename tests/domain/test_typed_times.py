@@ -54,7 +54,7 @@ def test_a_day_or_longer_is_read_whole(text: str, since: str, until: str) -> Non
     ("la settimana scorsa", "last week"), ("l'année dernière", "last year"), ("na próxima semana", "next week"),
     ("w zeszłym tygodniu", "last week"), ("на прошлой неделе", "last week"), ("forra veckan", "last week"),
     ("no ano passado", "last year"), ("segunda-feira", "monday"), ("von mo bis mi", "from monday to wednesday"),
-    ("el lunes de la semana pasada", "monday of last week"),
+    ("el lunes de la semana pasada", "monday of last week"), ("vorletzte Woche", "week before last"),
 ])  # fmt: skip
 def test_a_period_is_read_with_or_without_its_article(text: str, english: str) -> None:
     assert ends(text) == ends(english)
