@@ -8,13 +8,7 @@ import pytest
 from domain.test_patterns import is_ambiguous
 from support.cases import each_case
 
-from mnemosyned.text.endings.plain import (
-    A_PLACE,
-    VALUE_MARGIN,
-    WORDING_MARGIN,
-    moves_thing,
-    value_margin,
-)
+from mnemosyned.text.endings.plain import A_PLACE
 from mnemosyned.text.endings.rating import (
     CUE_COUNT,
     FORMER_SHARE,
@@ -33,6 +27,12 @@ from mnemosyned.text.endings.statements import (
     LanguageRules,
     read_statements,
     sentence_at,
+)
+from mnemosyned.text.endings.values import (
+    VALUE_MARGIN,
+    WORDING_MARGIN,
+    moves_thing,
+    value_margin,
 )
 
 REDIS, DEMO = "We use Redis for the sessions.", "The demo is on Thursday."

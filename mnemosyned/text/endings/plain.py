@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import compress
 from typing import Any
 
 from mnemosyned.text.endings.statements import (
     DOUBTS,
     EXACT_KINDS,
-    MONTH_WORDS,
     PATTERNS,
     VALUE_KINDS,
     SentenceMeanings,
@@ -32,9 +30,6 @@ STEM = 3
 """Letters with which forms of a word and its compounds begin."""
 HOLDER_WORDS_MAX, NAME_WORDS_MAX, SUCCESSOR_WORDS_MAX = 2, 3, 4
 """Words of the name of who holds a role, of another name, and of what took the place of a former value."""
-VALUE_MARGIN, WORDING_MARGIN, OTHER_WORDS_MAX = 2.0, 1.0, 3
-"""How much less odds have to be for another value of one thing, and where both statements have words that the
-other has not; and how many such words there may be."""
 A_PLACE, A_PLACE_MIN = "city, town", 0.2
 """A text, and the cosine to it of the name of any place: those of software and firms reach .18."""
 CLAUSE = "clause"
@@ -58,41 +53,35 @@ _PRODUCTS = [
     for kind in _TABLES["products"]
 ]
 _SAME = {w: words.split() for words in _TABLES["same"] for w in words.split()}
-_WORDS = {
+WORDS = {
     name: frozenset(map(fold_case, words.split()))
     for name, words in _TABLES["words"].items()
 }
-_ADDITIVE, _DATED, _DEFINITE, _INDEFINITE, _LIGHT, _PLURAL = (
-    _WORDS[name]
+_ADDITIVE, _DATED, DEFINITE, INDEFINITE, LIGHT, _PLURAL = (
+    WORDS[name]
     for name in ("additive", "dated", "definite", "indefinite", "light", "plural")
 )
-_HOLDING = _WORDS["standing"] | _DATED
-_ARTICLES = _DEFINITE - _WORDS["others"]
-_CONTRARY = frozenset((*DOUBTS, "negation"))
-_SOFT = _HOLDING.union(
-    *(_WORDS[name] for name in ("light", "doing", "new", "prices", "valuing"))
-)
-_EMPTY = _LIGHT | _WORDS["every"] | _WORDS["new"]
+HOLDING = WORDS["standing"] | _DATED
+ARTICLES = DEFINITE - WORDS["others"]
+CONTRARY = frozenset((*DOUBTS, "negation"))
+_EMPTY = LIGHT | WORDS["every"] | WORDS["new"]
 _PART = re.compile("as*f+s+-?[vc]|as+[pa]*b|a?s+[pa]+f+s*-?[vc]|af+s*pa*s+-?[vc]")
 """A fresh word in a subject: article, back, preposition, verb, change, fresh and shared word by initials."""
-_LETTERS = (
-    dict.fromkeys(_WORDS["parts"], "p")
-    | dict.fromkeys(_WORDS["prices"], "s")
-    | dict.fromkeys(_DEFINITE | _INDEFINITE | _WORDS["new"], "a")
-    | dict.fromkeys(_HOLDING | _LIGHT, "v")
-    | dict.fromkeys(_WORDS["back"], "b")
+LETTERS = (
+    dict.fromkeys(WORDS["parts"], "p")
+    | dict.fromkeys(WORDS["prices"], "s")
+    | dict.fromkeys(DEFINITE | INDEFINITE | WORDS["new"], "a")
+    | dict.fromkeys(HOLDING | LIGHT, "v")
+    | dict.fromkeys(WORDS["back"], "b")
 )
-_APART = re.compile("x|fp*s|sp+f|snv|^p+f")
-"""What tells what a value n is of: a name or period x, "garage rent", "deposit for the rent",
-"rent of the garage", "room 12 seats", "for the garage"."""
 
 
 def sought_words(statement: Statement) -> tuple[str, ...]:
     """Return words to search older statements for: those of `statement`, and "live" for "I moved to Rome"."""
     own = tuple(word.key for word in statement.words)
     own += tuple(same for key in own for same in _SAME.get(key, ()))
-    if _search("resettling", statement) or _search("living", statement):
-        own += tuple(sorted(_WORDS["homes"]))
+    if find("resettling", statement) or find("living", statement):
+        own += tuple(sorted(WORDS["homes"]))
     if "i" in statement.signs and (turn := _read_turn(statement)):
         own += tuple(fold_case(_TABLES["turns"][turn[0]][2]).split())
     return own + tuple(sorted(_find_product(statement)[1]))
@@ -104,14 +93,14 @@ def may_end_plainly(statement: Statement) -> bool:
         return True
     return len(statement.words) <= SHORT_MAX and bool(
         _read_turn(statement)
-        or any(_search(name, statement) for name in ("again", "favorite", "newcomer"))
+        or any(find(name, statement) for name in ("again", "favorite", "newcomer"))
     )
 
 
 def read_clauses(statement: Statement) -> list[Statement]:
     """Return the clauses of a statement such as "Jonas left, our lead is Ida now"; empty for a single one."""
     parts = _BREAKS.split(statement.text)
-    if len(parts) < 2 or _search("limiting", statement):
+    if len(parts) < 2 or find("limiting", statement):
         return []
     clauses = [clause for each in parts for clause in read_statements(each)]
     if any(all(word.kind == "when" for word in each.words) for each in clauses):
@@ -121,16 +110,16 @@ def read_clauses(statement: Statement) -> list[Statement]:
         replace(each, signs=each.signs | doubts | {CLAUSE}, place=statement.place)
         for each in clauses
         # Not "Ben called, he moved", and not "I misread the lease, it ends in May".
-        if not _has(each, "pronouns") and "corrected" not in each.cues
+        if not has(each, "pronouns") and "corrected" not in each.cues
     ]
 
 
 def find_change(statement: Statement) -> re.Match[str] | None:
     """Return the match of words by which somebody left or took over something, as in "I left Siemens"."""
-    return _search("leaving", statement) or _search("taking", statement)
+    return find("leaving", statement) or find("taking", statement)
 
 
-def _search(name: str, statement: Statement) -> re.Match[str] | None:
+def find(name: str, statement: Statement) -> re.Match[str] | None:
     """Return the first match of the pattern `name` in a statement."""
     return _PATTERNS[name].search(statement.text.lower())
 
@@ -146,7 +135,7 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
     - with `by_words`, without comparing vectors: only names and values are common to both
     """
     (first, *after), (new_first, *new_after) = (
-        [word for word in each.frame if word.key not in _ARTICLES][:2]
+        [word for word in each.frame if word.key not in ARTICLES][:2]
         for each in (old, new)
     )
     if first.key == new_first.key and any(
@@ -158,13 +147,13 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
         return True
     fresh = [word for word in new.words if not is_among(word.key, old)]
     gone = [word for word in old.words if not is_among(word.key, new)]
-    is_other = "new" in new.signs and any(w.key in _WORDS["old"] for w in gone)
-    is_other |= _has(new, "other") and not _has(old, "other")
+    is_other = "new" in new.signs and any(w.key in WORDS["old"] for w in gone)
+    is_other |= has(new, "other") and not has(old, "other")
     if is_other or _is_on_part(new, fresh) or _swaps_roles(old, new):
         return True
     shared = [word for word in new.words if word not in fresh]
-    purpose, was = _search("purpose", new), _search("purpose", old)
-    starts = {purpose.start(1)} if purpose and not _search("working", new) else set()
+    purpose, was = find("purpose", new), find("purpose", old)
+    starts = {purpose.start(1)} if purpose and not find("working", new) else set()
     if purpose and not starts.isdisjoint(word.start for word in fresh):
         has_other = was and any(word.start == was.start(1) for word in gone)
         if not purpose.start() or (has_other and min(len(gone), len(fresh)) > 1):
@@ -173,10 +162,10 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
             return True
     if len(fresh) == len(gone) == 1:
         if fresh[0].unit == gone[0].unit == "day" and not new.cues:
-            return not _has(new, "dated")
+            return not has(new, "dated")
         before = [word for word in new.frame if word.start < fresh[0].start]
         # Not behind "is" or "at": "the limit is 500 requests per minute".
-        is_label = not before or (before[-1].kind and before[-1].key not in _HOLDING)
+        is_label = not before or (before[-1].kind and before[-1].key not in HOLDING)
         return (
             bool(is_label)
             and all(
@@ -205,7 +194,7 @@ def _is_on_part(new: Statement, fresh: Sequence[StatementWord]) -> bool:
         letter = "f" if word in fresh and word.key.isalpha() else "s"
         if word.is_owner:
             letter = {"f": "af", "s": "sp"}[letter]
-        letters += _LETTERS.get(word.key, letter if word.kind else "-")
+        letters += LETTERS.get(word.key, letter if word.kind else "-")
     return bool(_PART.match(letters))
 
 
@@ -221,7 +210,7 @@ def _swaps_roles(old: Statement, new: Statement) -> bool:
         for word in new.frame
         if word.kind or is_among(word.key, old)
     ]
-    are_active = {_has(each, "by") for each in (old, new)}
+    are_active = {has(each, "by") for each in (old, new)}
     order = places[: places.index(0)] if 0 in places else [0]
     is_by_cue = "changed" in old.cues.keys() & new.cues.keys()  # "replaces"
     is_reverse = bool(order) and 0 < min(order) < order[0] + is_by_cue
@@ -232,12 +221,12 @@ def surely_ends(
     old: Statement, new: Statement, meanings: SentenceMeanings | None
 ) -> bool:
     """Return True if `new` plainly changes the value or state in `old`: "the flag is on", "the flag is off"."""
-    is_open = _search("required", new) or not new.signs.isdisjoint(("open", "adds"))
+    is_open = find("required", new) or not new.signs.isdisjoint(("open", "adds"))
     if not is_open and _says_contrary(old, new):
         return True
     if new.signs.isdisjoint(DOUBTS) and (_says_over(old, new) or _resumes(old, new)):
         return True
-    if (old.signs | new.signs) & _CONTRARY:
+    if (old.signs | new.signs) & CONTRARY:
         return False
     thing, switched = _read_switch(new)
     if thing and (was := _read_switch(old))[0] == thing:
@@ -268,12 +257,12 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
     """
     cues, first = list(new.cues), new.words[0].key
     is_same = is_same_word(first, old.words[0].key)
-    if first in _WORDS["relatives"] and not is_among(first, old):
+    if first in WORDS["relatives"] and not is_among(first, old):
         return True
-    if is_same and _search("duty", old) and _search("taking", new):
+    if is_same and find("duty", old) and find("taking", new):
         return True
-    is_named = "naming" in old.signs - new.signs or _has(old, "by")
-    if is_named and _search("moving", new):
+    is_named = "naming" in old.signs - new.signs or has(old, "by")
+    if is_named and find("moving", new):
         return True
     gone = [word for word in old.words if not is_among(word.key, new)]
     fresh = [word for word in new.words if not is_among(word.key, old)]
@@ -290,7 +279,7 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
                 and new.words[1].key[:STEM] not in stems
             )
         )
-    if "now" in cues and _search("required", old) and not _search("required", new):
+    if "now" in cues and find("required", old) and not find("required", new):
         return True
     if cues != ["now"]:
         return False
@@ -309,21 +298,21 @@ def _is_added(name: StatementWord, statement: Statement) -> bool:
     """Return True if a name, or German noun, follows a verb that may have several: "Anna speaks German"."""
     verb = statement.frame[max(0, statement.frame.index(name) - 1)]
     is_object = "german" in statement.signs and verb.kind == "word"
-    return verb.key in _ADDITIVE or (is_object and not _search("using", statement))
+    return verb.key in _ADDITIVE or (is_object and not find("using", statement))
 
 
 def _says_over(old: Statement, new: Statement) -> bool:
     """Return True if `new` only says that a short `old` is over: "Tom quit chess" after "Tom plays chess"."""
-    quits = _search("quitting", new)
+    quits = find("quitting", new)
     if not quits and "gone" not in new.cues:
         return False
     start, end = quits.span() if quits else (0, 0)
     words = [word for word in new.words if not start <= word.start < end]
     was, what = (
-        [word for word in each if word.key not in _LIGHT | _WORDS["doing"]]
+        [word for word in each if word.key not in LIGHT | WORDS["doing"]]
         for each in (old.words, words)
     )
-    are_others = any(_has(old, w) != _has(new, w) for w in ("others", "pronouns"))
+    are_others = any(has(old, w) != has(new, w) for w in ("others", "pronouns"))
     if are_others or old.cues or "negation" in old.signs:
         return False
     is_same_speaker = ("i" in old.signs) == ("i" in new.signs)
@@ -334,8 +323,8 @@ def _says_over(old: Statement, new: Statement) -> bool:
             was[-1] == old.frame[-1]
             and is_same_word(was[-1].key, what[0].key)
             and (is_same_speaker or what[0] == new.frame[0])
-            and (len(was) == 1 or (before in _WORDS["parts"] and verb in _LIGHT))
-            and (_has(old, "light") or _has(old, "doing"))
+            and (len(was) == 1 or (before in WORDS["parts"] and verb in LIGHT))
+            and (has(old, "light") or has(old, "doing"))
         )
     return (
         (quits is not None or "negation" in new.signs)
@@ -350,7 +339,7 @@ def _says_over(old: Statement, new: Statement) -> bool:
 
 def _resumes(old: Statement, new: Statement) -> bool:
     """Return True if `new` affirms in the same words what a short `old` denies: "I eat fish again"."""
-    again = _search("again", new)
+    again = find("again", new)
     start, end = again.span() if again else (0, 0)
     return (
         "negation" in old.signs - new.signs
@@ -358,7 +347,7 @@ def _resumes(old: Statement, new: Statement) -> bool:
         and (again is not None or "now" in new.cues)
         and ("i" in old.signs) == ("i" in new.signs)
         and len(old.words) <= SHORT_MAX
-        and all(word.key in _LIGHT or is_among(word.key, new) for word in old.words)
+        and all(word.key in LIGHT or is_among(word.key, new) for word in old.words)
         and all(
             is_among(word.key, old) or start <= word.start < end for word in new.words
         )
@@ -373,9 +362,9 @@ def _read_turn(statement: Statement) -> tuple[int, int, list[str]] | None:
     thing = [
         _SAME.get(word.key, [word.key])[0]
         for word in statement.frame
-        if (word.kind or word.key in _WORDS["pronouns"] | _WORDS["others"])
+        if (word.kind or word.key in WORDS["pronouns"] | WORDS["others"])
         and not match.start() <= word.start < match.end()
-        and word.key not in _WORDS["recent"]
+        and word.key not in WORDS["recent"]
     ]
     return *divmod(match.lastindex - 1, 2), thing
 
@@ -389,14 +378,14 @@ def _says_contrary(old: Statement, new: Statement) -> bool:
     return is_same and bool(thing or "i" in old.signs & new.signs)
 
 
-def _has(statement: Statement, name: str) -> bool:
+def has(statement: Statement, name: str) -> bool:
     """Return True if a statement has a word of the list `name`."""
-    return not _WORDS[name].isdisjoint(word.key for word in statement.frame)
+    return not WORDS[name].isdisjoint(word.key for word in statement.frame)
 
 
 def _find_product(statement: Statement) -> tuple[str, frozenset[str], frozenset[str]]:
     """Return the product in "we moved to Postgres", all of the kind, and words for the kind; empty for none."""
-    words = {word.key for word in statement.words} - _LIGHT
+    words = {word.key for word in statement.words} - LIGHT
     if not statement.cues.keys().isdisjoint(("changed", "now")):
         for names, products in _PRODUCTS:
             if len(words - names) == 1 and words - names <= products:
@@ -407,7 +396,7 @@ def _find_product(statement: Statement) -> tuple[str, frozenset[str], frozenset[
 def _replaces_product(old: Statement, new: Statement) -> bool:
     """Return True if `new` replaces a product in `old` by one of the kind: "we migrated to Postgres"."""
     product, products, names = _find_product(new)
-    was = {word.key for word in old.words} - _LIGHT
+    was = {word.key for word in old.words} - LIGHT
     return (
         len(was & products - {product}) == 1
         and was <= products | names
@@ -418,13 +407,13 @@ def _replaces_product(old: Statement, new: Statement) -> bool:
 def _has_other_value(old: Statement, new: Statement) -> bool:
     """Return True if `new` has another value in words like those of `old`: "CI runs on Drone now"."""
     has_cue = not new.cues.keys().isdisjoint(("changed", "now"))
-    has_cue |= "new" in new.signs and _has(old, "secrets")
-    if len(old.words) > SHORT_MAX or not (has_cue or _search("favorite", new)):
+    has_cue |= "new" in new.signs and has(old, "secrets")
+    if len(old.words) > SHORT_MAX or not (has_cue or find("favorite", new)):
         return False
-    is_acted = "changed" in new.cues and _search("acting", new)  # "I moved the app"
+    is_acted = "changed" in new.cues and find("acting", new)  # "I moved the app"
     if not is_acted and ("i" in old.signs) != ("i" in new.signs):
         return False
-    if _has(old, "additive") or _has(new, "additive"):
+    if has(old, "additive") or has(new, "additive"):
         return False
     kinds: list[set[tuple[str, str]]] = []
     before: list[str] = []
@@ -434,17 +423,17 @@ def _has_other_value(old: Statement, new: Statement) -> bool:
         if not 0 < len(values) <= min(NAME_WORDS_MAX, len(words) - 1):
             return False
         at, last = (each.frame.index(word) for word in (values[0], values[-1]))
-        is_first = _DEFINITE.issuperset(word.key for word in each.frame[:at])
+        is_first = DEFINITE.issuperset(word.key for word in each.frame[:at])
         if last - at >= len(values) or (is_first and values[0].kind != "when"):
             return False  # it is the subject, or there are several
         if values[0].kind == "name" and _is_added(values[0], each):
             return False
-        if words[-1] not in values and each.frame[at - 1].key in _WORDS["belonging"]:
+        if words[-1] not in values and each.frame[at - 1].key in WORDS["belonging"]:
             return False
         kinds.append({(w.kind.replace("code", "name"), w.unit) for w in values})
         before.append(each.frame[at - 1].key)
     is_one = kinds[0] == kinds[1] and len(kinds[0]) == 1
-    if not _has(old, "light") and kinds[0] != {("when", "")}:
+    if not has(old, "light") and kinds[0] != {("when", "")}:
         return False
     if "changed" not in new.cues and "residing" in old.signs and before[0] != before[1]:
         return False  # "is in Oslo", "is on King Street"
@@ -461,9 +450,9 @@ def _is_replaced(old: Statement, new: Statement) -> bool:
         and len(old.words) <= SHORT_MAX
         and [word.key for word in was] == [word.key for word in new.former]
         and (
-            frame[-1].key in _HOLDING
-            or _search("using", old)
-            or (frame[-1].key in _WORDS["parts"] and _has(old, "light"))
+            frame[-1].key in HOLDING
+            or find("using", old)
+            or (frame[-1].key in WORDS["parts"] and has(old, "light"))
         )
     )
     fresh = [word for word in new.words if not is_among(word.key, old)]
@@ -476,8 +465,8 @@ def _is_replaced(old: Statement, new: Statement) -> bool:
             or (
                 fresh[0] == new.frame[0]
                 and new.former[0] in new.frame[1:3]
-                and all(word.key in _WORDS["leads"] for word in fresh[1:])
-                and _has(old, "leads")
+                and all(word.key in WORDS["leads"] for word in fresh[1:])
+                and has(old, "leads")
             )
         )
     )
@@ -487,7 +476,7 @@ def _find_new_home(old: Statement, new: Statement) -> str:
     """Return the new home of a speaker who lived elsewhere: "Rome" for "I moved to Rome"; else empty."""
     pair = ((old, "living"), (new, "living" if "now" in new.cues else "resettling"))
     for statement, name in pair:
-        match = _search(name, statement)
+        match = find(name, statement)
         if not match or any(
             word.kind not in ("name", "when")
             and not match.start() <= word.start < match.end()
@@ -507,7 +496,7 @@ def _find_new_home(old: Statement, new: Statement) -> str:
 
 def _leaves_employer(old: Statement, new: Statement) -> bool:
     """Return True if somebody leaves the employer named in `old`: "I left Siemens"."""
-    works, leaves = _search("working", old), _search("leaving", new)
+    works, leaves = find("working", old), find("leaving", new)
     if not works or not leaves or len(old.words) > SHORT_MAX:
         return False
     fresh = [word for word in new.words if not is_among(word.key, old)]
@@ -529,7 +518,7 @@ def _leaves_employer(old: Statement, new: Statement) -> bool:
 
 def _takes_over(old: Statement, new: Statement) -> bool:
     """Return True if another person takes over the task in `old`: "Ben took over billing"."""
-    duty, takes = _search("duty", old), _search("taking", new)
+    duty, takes = find("duty", old), find("taking", new)
     if not duty or not takes or len(old.words) > SHORT_MAX:
         return False
     task = [word for word in old.words if word.start >= duty.end()]
@@ -551,7 +540,7 @@ def _read_switch(statement: Statement) -> tuple[str, str]:
     match = _SWITCHED.fullmatch(statement.text.lower())
     if not match:
         return "", ""
-    thing = [word for word in match[1].split() if word not in _ARTICLES]
+    thing = [word for word in match[1].split() if word not in ARTICLES]
     words = [w for w in thing[1:] if w != "server" or thing[0] == "test"]
     return " ".join(thing[:1] + words), match[2]
 
@@ -560,7 +549,7 @@ def _moves_away(old: Statement, new: Statement) -> bool:
     """Return True if `new` moves a person or thing whose place or time is in `old`: "Ada moved to Rome"."""
     if "changed" not in new.cues or len(old.words) > SHORT_MAX:
         return False
-    if not _search("moving", new) or not (stays := _search("residing", old)):
+    if not find("moving", new) or not (stays := find("residing", old)):
         return False
     subject = [word for word in old.words if word.start < stays.start()]
     where = [word for word in old.words if word.start >= stays.end()]
@@ -573,83 +562,6 @@ def _moves_away(old: Statement, new: Statement) -> bool:
         and ("name" not in kinds or not new_kinds.isdisjoint(VALUE_KINDS))
         and not names_owner(new, [is_among(word.key, old) for word in new.words], old)
     )
-
-
-def moves_thing(old: Statement, new: Statement) -> bool:
-    """Return True if `new` probably changes the place or day in `old`: "I moved the keys to the safe"."""
-    shift = _search("shifting", new)
-    is_held = any(_has(old, name) for name in ("staying", "light", "dated"))
-    signs = (old.signs | new.signs) & _CONTRARY | ((new.signs - old.signs) & {"new"})
-    if not shift or not is_held or old.cues or signs:
-        return False
-    kinds: list[set[str]] = []
-    for each, other in ((old, new), (new, old)):
-        words = [w for w in each.words if w.key not in _LIGHT | _WORDS["staying"]]
-        are_fresh = [not is_among(word.key, other) for word in words]
-        fresh = list(compress(words, are_fresh))
-        # Both first say what is moved, in the same words, and then where it is.
-        if not fresh or are_fresh[0] or are_fresh != sorted(are_fresh):
-            return False
-        before = [w for w in each.frame if w.start < fresh[0].start]
-        place = next((w for w in before[::-1] if w.key not in _ARTICLES), fresh[0])
-        is_other = bool(place.kind) or place.key in _HOLDING | _WORDS["others"]
-        is_other |= place.key in _WORDS["belonging"] and (
-            each is old or place.key != "do"
-        )
-        if is_other or fresh[0].unit or len(fresh) > SUCCESSOR_WORDS_MAX:
-            return False
-        kinds.append({word.kind for word in fresh})
-    is_behind = "german" in new.signs or shift.start() < fresh[0].start
-    return is_behind and all(
-        (k in kinds[0]) == (k in kinds[1]) for k in ("when", "code")
-    )
-
-
-def value_margin(old: Statement, new: Statement) -> float:
-    """Return how far to lower the odds needed if two statements give two values of one thing; else 0.
-
-    "For the phone we pay 89 euros" and "the phone costs 104 euros from May" share a noun and have a number
-    with one unit, a time, weekday or date each. Few words of only one of them may tell other things apart.
-    """
-    is_no_value = bool(old.cues) or "gone" in new.cues or "i" in old.signs ^ new.signs
-    if is_no_value or (old.signs | new.signs) & _CONTRARY:
-        return 0.0
-    (kind, gone), (new_kind, fresh) = _read_value(old, new), _read_value(new, old)
-    is_other = not kind or kind != new_kind or len(gone) + len(fresh) > OTHER_WORDS_MAX
-    is_other |= bool(_search("required", old)) != bool(_search("required", new))
-    for word in () if is_other or "changed" in new.cues else new.frame[1:]:
-        is_other |= word.key in _WORDS["apart"]
-        is_other |= word.key.endswith("ed") and is_among(word.key, old)
-    for was in gone:
-        is_other |= any(was[-4:] == w[-4:] or gone[was] == fresh[w] for w in fresh)
-    return 0.0 if is_other else WORDING_MARGIN if gone and fresh else VALUE_MARGIN
-
-
-def _read_value(statement: Statement, other: Statement) -> tuple[str, dict[str, str]]:
-    """Return the kind of the one value that `other` lacks, else "", and {missing word: word before it}."""
-    kinds: set[str] = set()
-    rest: dict[str, str] = {}
-    narrowing = _WORDS["narrowing"] | _WORDS["back"]
-    letters = before = unit = ""
-    for word in statement.frame:
-        key, is_shared = word.key, is_among(word.key, other)
-        if word.kind in EXACT_KINDS:
-            is_start = key.isalpha() and before in _WORDS["since"]  # "from May"
-            letters += "-" if is_shared or is_start else "n"
-            if letters[-1] == "n":
-                is_day = word.unit or key in MONTH_WORDS
-                when = "weekday" if is_weekday(key) else "day" if is_day else "time"
-                soon = before if before in _WORDS["soon"] else ""
-                kinds.add(f"{word.unit} {soon}" if word.kind != "when" else when)
-        elif (word.kind and key not in _SOFT and not unit) or key in narrowing:
-            is_thing = word.kind == "name" or key in narrowing
-            letters += "s" if is_shared else "x" if is_thing else "f"
-            rest |= {} if is_shared else {key: before}
-        elif key not in _DEFINITE | _INDEFINITE or key in _WORDS["parts"]:
-            letters += "p" if key in _WORDS["parts"] else _LETTERS.get(key, "-")
-        before, unit = key, word.unit
-    is_one = len(kinds) == 1 and "s" in letters and not _APART.search(letters)
-    return kinds.pop() if is_one else "", rest
 
 
 def _are_elsewhere(old: Statement, new: Statement) -> bool:
@@ -666,25 +578,25 @@ def _are_elsewhere(old: Statement, new: Statement) -> bool:
 
 def _find_other_state(old: Statement, new: Statement) -> tuple[str, list[str]] | None:
     """Return the new state or place, and [the old], if nothing else changed: "it is green now"; else None."""
-    if "now" not in new.cues and not _search("favorite", new):
+    if "now" not in new.cues and not find("favorite", new):
         return None
     frames = [
-        [word for word in each.frame if word.key not in _INDEFINITE | _WORDS["kinds"]]
+        [word for word in each.frame if word.key not in INDEFINITE | WORDS["kinds"]]
         for each in (old, new)
     ]
     pairs = zip(*frames, strict=False)
     at = next((i for i, (was, word) in enumerate(pairs) if was.key != word.key), 0)
     states = [
-        [word for word in words[at:] if word.key not in _DEFINITE] for words in frames
+        [word for word in words[at:] if word.key not in DEFINITE] for words in frames
     ]
     before = [word.key for word in frames[1][:at]]
-    is_definite = not _DEFINITE.isdisjoint(before[-1:])
+    is_definite = not DEFINITE.isdisjoint(before[-1:])
     verb, last = ["", "", *before[: at - is_definite]][-2:]
-    if last in _WORDS["parts"]:
-        is_held = verb in _WORDS["staying"]
+    if last in WORDS["parts"]:
+        is_held = verb in WORDS["staying"]
     else:
         is_one = all(len(words) == at + 1 for words in frames) and not is_definite
-        is_held = is_one and (last in _HOLDING or not frames[1][at - 1].kind)
+        is_held = is_one and (last in HOLDING or not frames[1][at - 1].kind)
     is_state = (
         is_held
         and at > 1
@@ -700,13 +612,13 @@ def _find_other_state(old: Statement, new: Statement) -> tuple[str, list[str]] |
 def _replaces_holder(old: Statement, new: Statement) -> bool:
     """Return True if `new` names another person in a role: "Ben is our lead now" after "our lead is Anna"."""
     keys = {word.key for word in new.words}
-    is_new = _search("newcomer", new) and keys.isdisjoint(_WORDS["shared_roles"])
+    is_new = find("newcomer", new) and keys.isdisjoint(WORDS["shared_roles"])
     if "now" not in new.cues and not is_new:
         return False
     sides: list[tuple[Statement, list[StatementWord], int]] = []
     for each, other in ((old, new), (new, old)):
         known = {word.key for word in each.words if is_among(word.key, other)}
-        names = [w for w in each.words if w.key not in known | _WORDS["new"]]
+        names = [w for w in each.words if w.key not in known | WORDS["new"]]
         if not 0 < len(names) <= HOLDER_WORDS_MAX:
             return False
         at = each.frame.index(names[0])
@@ -720,24 +632,24 @@ def _replaces_holder(old: Statement, new: Statement) -> bool:
         has_one = (
             len(after) > 2
             and after[0] in _DATED - _PLURAL
-            and (after[1] in _DEFINITE or "new" in new.signs)
-            and _WORDS["shared_roles"].isdisjoint(after)
+            and (after[1] in DEFINITE or "new" in new.signs)
+            and WORDS["shared_roles"].isdisjoint(after)
         )
-        return has_one or all(_search("duty", each) for each in (old, new))
+        return has_one or all(find("duty", each) for each in (old, new))
     _, names, at = sides[0]
     before, after = old.frame[:at], [word.key for word in old.frame[at + len(names) :]]
-    if is_new and after[1:] and all(word.key in _WORDS["titles"] for word in before):
-        return after[0] in _DATED and after[1] in _DEFINITE
+    if is_new and after[1:] and all(word.key in WORDS["titles"] for word in before):
+        return after[0] in _DATED and after[1] in DEFINITE
     is_last = not at and list(new.frame[sides[1][2] :]) == sides[1][1]
-    if is_last and all(_search("duty", each) for each in (old, new)):
+    if is_last and all(find("duty", each) for each in (old, new)):
         return True  # "ahora la contabilidad la lleva Jorge"
     return any(
         list(each.frame[at:]) == names
-        and not (_HOLDING | _WORDS["by"]).isdisjoint(
+        and not (HOLDING | WORDS["by"]).isdisjoint(
             [
                 word.key
                 for word in each.frame[1:at]
-                if word.kind != "name" and word.key not in _WORDS["titles"] | _DEFINITE
+                if word.kind != "name" and word.key not in WORDS["titles"] | DEFINITE
             ][-1:]
         )
         for each, names, at in sides
@@ -777,7 +689,7 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
         is_other = named <= former and kinds in [[{kind}] for kind in known]
         return is_other and not (kinds == [{"name"}] and _is_added(others[0][1], new))
     rest = new.frame[size:]
-    if len(others) != 1 or (rest and rest[0].key not in _WORDS["since"]):
+    if len(others) != 1 or (rest and rest[0].key not in WORDS["since"]):
         return False
     was, word = others[0]
     if was.unit == word.unit == "day":
@@ -786,13 +698,13 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
     if was.unit != word.unit or all(each.kind != "word" for each in before):
         return False
     is_last = new.frame[size - 1] == word
-    if is_last and before[-1].kind == "name" and _search("using", new):
+    if is_last and before[-1].kind == "name" and find("using", new):
         return word.kind == was.kind  # another version, which may look like a time
     if kinds == [{"when"}]:
         is_held = not _DATED.isdisjoint(each.key for each in before)
         return is_held and not is_weekday(word.key)  # which several may be
     return kinds == [{"number"}] and (
-        before[-1].key in _HOLDING
+        before[-1].key in HOLDING
         or (not before[-1].kind and (bool(word.unit) or is_last))
-        or (is_last and before[-1].key in _WORDS["numbered"])
+        or (is_last and before[-1].key in WORDS["numbered"])
     )

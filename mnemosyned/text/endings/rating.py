@@ -16,12 +16,10 @@ from mnemosyned.text.endings.plain import (
     are_on_two_subjects,
     find_change,
     may_end_plainly,
-    moves_thing,
     only_looks_like_end,
     read_clauses,
     sought_words,
     surely_ends,
-    value_margin,
 )
 from mnemosyned.text.endings.statements import (
     CUES,
@@ -39,6 +37,7 @@ from mnemosyned.text.endings.statements import (
     names_owner,
     read_statements,
 )
+from mnemosyned.text.endings.values import moves_thing, value_margin
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.word_cache import clear_on_forget
 
