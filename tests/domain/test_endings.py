@@ -12,7 +12,6 @@ from mnemosyned.text.endings.plain import A_PLACE
 from mnemosyned.text.endings.rating import (
     CUE_COUNT,
     FORMER_SHARE,
-    OVER_MARGIN,
     PLAIN_MARGIN,
     SHARE,
     VALUE_SHARE,
@@ -29,10 +28,14 @@ from mnemosyned.text.endings.statements import (
     sentence_at,
 )
 from mnemosyned.text.endings.values import (
+    LEADER_MARGIN,
+    MORE_WORDS_MARGIN,
+    RENAMED_MARGIN,
     VALUE_MARGIN,
     WORDING_MARGIN,
     moves_thing,
     value_margin,
+    wording_margin,
 )
 
 REDIS, DEMO = "We use Redis for the sessions.", "The demo is on Thursday."
@@ -422,7 +425,7 @@ def test_words_are_plain_by_a_cue_and_by_what_both_share(
 
 
 @each_case(("older", "newer", "margin"), [
-    ("Standup is every morning.", "Standups are gone.", OVER_MARGIN),
+    ("Standup is every morning.", "Standups are gone.", VALUE_MARGIN),
     ("Standup is every morning.", "Standups are gone, I think.", 0.0),
     ("Standup is every morning.", "The standup bot is gone.", 0.0),
 ])  # fmt: skip
@@ -431,7 +434,7 @@ def test_what_is_over_in_the_same_words_needs_less(
 ) -> None:
     (old,), (new,) = read_statements(older), read_statements(newer)
 
-    assert plain_margin(list_features(old, new)) == margin
+    assert wording_margin(old, new) == margin
 
 
 KEYS = "The spare keys are in my drawer."
@@ -484,6 +487,31 @@ def test_another_value_of_one_thing_needs_less(
     assert value_margin(old, new) == margin
 
 
+@each_case(("older", "newer", "margin"), [
+    ("The queue is Sidekiq.", "GoodJob took over from Sidekiq.", VALUE_MARGIN),
+    ("Compilamos con Maven.", "Gradle ha sustituido a Maven.", VALUE_MARGIN),
+    ("Budujemy z Mavenem.", "Gradle zastąpił Mavena.", VALUE_MARGIN),
+    ("My manager is Karin.", "Bas took the lunch list over from Karin.", 0.0),
+    ("The billing repo is called penny.", "penny goes by ledger.", RENAMED_MARGIN),
+    ("The dog is called Rex.", "The cat is called Tom.", 0.0),
+    ("Ana leads the shop.", "Ben leads the shop.", LEADER_MARGIN),
+    ("Ana works in the shop.", "Ben works in the shop.", 0.0),
+    ("El encargado del taller es Paco.", "El encargado del taller es Iván.", VALUE_MARGIN),
+    ("In May the speaker is Ana.", "In June the speaker is Ben.", 0.0),
+    ("My brother is called Tom.", "My brother is called Max.", 0.0),
+    ("We fly to Lisbon on May 9.", "The trip to Lisbon is cancelled.", MORE_WORDS_MARGIN),
+    ("Clara plays the oboe.", "Clara's brother gave up the oboe.", 0.0),
+    ("The ladder hangs in the shed.", "The ladder is in the attic now.", MORE_WORDS_MARGIN),
+    ("The shop sells bread.", "The shop on the hill sells rolls now.", 0.0),
+])  # fmt: skip
+def test_few_words_beside_what_changed_need_less(
+    older: str, newer: str, margin: float
+) -> None:
+    (old,), (new,) = read_statements(older), read_statements(newer)
+
+    assert wording_margin(old, new) == margin
+
+
 @each_case(("newer", "former"), [
     ("We switched from Hetzner to OVH.", ["hetzner"]),
     ("Ramipril wurde durch Candesartan ersetzt.", ["ramipril"]),
@@ -495,6 +523,9 @@ def test_another_value_of_one_thing_needs_less(
     ("Vi har bytt från Telia till Tele2.", ["telia"]),
     ("Przeszliśmy z Plusa na Play.", ["plusa"]),
     ("Мы перешли с Мегафона на Йоту.", ["мегафона"]),
+    ("Gradle a pris la place de Maven.", ["maven"]),
+    ("Keycloak ha preso il posto di Auth0.", ["auth0"]),
+    ("Gradle heeft het overgenomen van Maven.", ["maven"]),
     ("The office has moved to Mill Road.", []),
     # Nothing changed.
     ("The train from Hetzner to the office is late.", []),

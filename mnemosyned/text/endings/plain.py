@@ -93,7 +93,7 @@ def may_end_plainly(statement: Statement) -> bool:
         return True
     return len(statement.words) <= SHORT_MAX and bool(
         _read_turn(statement)
-        or any(find(name, statement) for name in ("again", "favorite", "newcomer"))
+        or any(find(n, statement) for n in ("again", "favorite", "led", "newcomer"))
     )
 
 
@@ -235,9 +235,9 @@ def surely_ends(
         return False
     if _replaces_value(old, new) or _replaces_holder(old, new):
         return True
-    if _are_elsewhere(old, new) or _moves_away(old, new):
+    if _moves_away(old, new) or is_replaced(old, new, is_held=True):
         return True
-    if _is_replaced(old, new) or _leaves_employer(old, new) or _takes_over(old, new):
+    if _leaves_employer(old, new) or _takes_over(old, new):
         return True
     if _replaces_product(old, new) or _has_other_value(old, new):
         return True
@@ -440,35 +440,34 @@ def _has_other_value(old: Statement, new: Statement) -> bool:
     return is_one and ("renaming" in new.signs or kinds[0].pop()[0] in VALUE_KINDS)
 
 
-def _is_replaced(old: Statement, new: Statement) -> bool:
-    """Return True if `new` says little more than what replaced the value of `old`: "from A to B"."""
+def is_replaced(old: Statement, new: Statement, *, is_held: bool) -> bool:
+    """Return True if `new` only replaces the value of `old`, which only says it if `is_held`: "from A to B"."""
     size = len(new.former)
     frame, was = old.frame[:-size], old.frame[-size:]
-    is_value = (
-        0 < size < len(old.frame)
-        and not new.cues.keys().isdisjoint(("changed", "now"))
-        and len(old.words) <= SHORT_MAX
-        and [word.key for word in was] == [word.key for word in new.former]
-        and (
-            frame[-1].key in HOLDING
-            or find("using", old)
-            or (frame[-1].key in WORDS["parts"] and has(old, "light"))
-        )
-    )
+    pairs = zip(was, new.former, strict=False)
     fresh = [word for word in new.words if not is_among(word.key, old)]
-    return bool(
-        is_value
-        and 0 < len(fresh) <= SUCCESSOR_WORDS_MAX
-        and (
-            fresh[0].start > new.former[-1].start
-            # "Jonas took over from Ida as our lead"
-            or (
-                fresh[0] == new.frame[0]
-                and new.former[0] in new.frame[1:3]
-                and all(word.key in WORDS["leads"] for word in fresh[1:])
-                and has(old, "leads")
-            )
+    if (
+        not (0 < size < len(old.frame) and len(old.words) <= SHORT_MAX)
+        or new.cues.keys().isdisjoint(("changed", "now"))
+        or any(not is_same_word(a.key, b.key) for a, b in pairs)
+        or not 0 < len(fresh) <= SUCCESSOR_WORDS_MAX
+    ):
+        return False
+    ahead = [word for word in fresh if word.start < new.former[0].start]
+    if not is_held:
+        at = new.frame.index(fresh[0])
+        has_name = any(w.kind in ("name", "code") or w == new.frame[0] for w in fresh)
+        is_one = ahead == list(new.frame[at : at + len(ahead)]) and not has(
+            new, "others"
         )
+        return has_name and is_one and was[0].kind in ("name", "code")
+    # "Jonas took over from Ida as our lead"
+    is_lead = fresh[0] == new.frame[0] and new.former[0] in new.frame[1:3]
+    is_lead &= all(word.key in WORDS["leads"] for word in fresh[1:])
+    last = frame[-1].key
+    is_used = find("using", old) or (last in WORDS["parts"] and has(old, "light"))
+    return bool(last in HOLDING or is_used) and (
+        not ahead or (is_lead and has(old, "leads"))
     )
 
 
@@ -564,18 +563,6 @@ def _moves_away(old: Statement, new: Statement) -> bool:
     )
 
 
-def _are_elsewhere(old: Statement, new: Statement) -> bool:
-    """Return True if two statements differ only in the place where one thing is: "the office is in Oslo"."""
-    (*frame, was), (*new_frame, word) = old.frame, new.frame
-    return (
-        "residing" in old.signs & new.signs
-        and was.kind == word.kind == "name"
-        and was.key != word.key
-        and [each.key for each in frame] == [each.key for each in new_frame]
-        and _PLURAL.isdisjoint(each.key for each in frame)
-    )
-
-
 def _find_other_state(old: Statement, new: Statement) -> tuple[str, list[str]] | None:
     """Return the new state or place, and [the old], if nothing else changed: "it is green now"; else None."""
     if "now" not in new.cues and not find("favorite", new):
@@ -663,7 +650,7 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
 
     - a number behind "is" or "costs": "the limit is 30", "the limit is 50"
     - a number behind another word without content, at the end or before its unit
-    - a time, month or day of the month behind "is"
+    - a time, month or day of the month behind "is", or the place where one thing is
 
     Behind a word with content, a number names a thing or belongs to an event: "closed ticket 41", "ran 5 km".
     """
@@ -694,6 +681,8 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
     was, word = others[0]
     if was.unit == word.unit == "day":
         return True  # an event on another day is on another subject
+    if kinds == [{"name"}] and "residing" in old.signs & new.signs and not rest:
+        return word == new.frame[-1] and _PLURAL.isdisjoint(w.key for w in frame)
     before = new.frame[: new.frame.index(word)]
     if was.unit != word.unit or all(each.kind != "word" for each in before):
         return False

@@ -37,21 +37,17 @@ from mnemosyned.text.endings.statements import (
     names_owner,
     read_statements,
 )
-from mnemosyned.text.endings.values import moves_thing, value_margin
+from mnemosyned.text.endings.values import moves_thing, value_margin, wording_margin
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.word_cache import clear_on_forget
 
 SURE_ODDS = 4.0
 """Odds, as a logarithm, of another value in the same words. Odds of a moved thing have to be as much lower."""
-CUE_COUNT, SHARE, OUR_SHARE, VALUE_SHARE, FORMER_SHARE = 8, 11, 12, 55, 69
-"""Places among the features: the number of cues of the newer statement, the share of the older one's words
-that it has and of its own words that the older one has, the first share where a cue comes with another value,
-and the share of named former values."""
+CUE_COUNT, SHARE, VALUE_SHARE, FORMER_SHARE = 8, 11, 55, 69
+"""Places among the features: the number of cues of the newer statement, the share of the older one's words that
+it has, the first share where a cue comes with another value, and the share of named former values."""
 PLAIN_SHARE_MIN, PLAIN_VALUE_SHARE_MIN, PLAIN_MARGIN = 0.67, 0.44, 0.7
 """Shares from which words say plainly that a statement ends, and how much less odds then have to be."""
-OVER_MARGIN = 2.0
-"""The same where the newer statement says in words of the older one alone that it is over. Of authors who were
-left out of the fit, this found 25 more ends, none wrong."""
 CLAUSE_MARGIN = 0.7
 """How much higher odds have to be of a part of a sentence, which says less of what it is on."""
 UNLIKELY = "unlikely"
@@ -105,10 +101,10 @@ def find_ending_statements(
             each
             for each in (*sentences, *chain.from_iterable(map(read_clauses, sentences)))
             if each.cues
-            or "new" in each.signs
-            or ("residing" in each.signs and each.words[-1].kind == "name")
+            or not each.signs.isdisjoint(("new", "naming"))
             or may_end_plainly(each)
             or any(word.kind in EXACT_KINDS for word in each.words)
+            or each.words[-1].kind == "name"
         ]
         rated = statements and meanings.rate_changes([each.text for each in statements])
         least = _read_model()["vectors"]["change_min"]
@@ -151,7 +147,7 @@ def rate_endings(
         features = list_features(old, new)
         odds = _add_trees("words", features)
         margin = SURE_ODDS if moves_thing(old, new) else plain_margin(features)
-        margin = max(margin, value_margin(old, new))
+        margin = max(margin, value_margin(old, new), wording_margin(old, new))
         is_possible = odds >= model["words"]["excluded"] or margin > PLAIN_MARGIN
         if (is_possible or not meanings) and new.text not in old.text:
             pairs.append((odds - model["words"]["least"], old, features, margin))
@@ -272,9 +268,6 @@ def plain_margin(features: Sequence[float]) -> float:
     Words are plain if a cue comes with the whole former value, or with another value of the same kind and
     many words of the older statement. With the cue `now`, most words of the older statement are enough.
     """
-    is_open = any(features[len(CUES) : len(CUES) + len(DOUBTS)])
-    if features[CUES.index("gone")] and features[OUR_SHARE] == 1 and not is_open:
-        return OVER_MARGIN
     is_now = features[CUES.index("now")]
     is_plain = features[CUE_COUNT] and (
         features[FORMER_SHARE] == 1

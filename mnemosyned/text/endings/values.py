@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import compress
+from itertools import compress, groupby
 
 from mnemosyned.text.endings.plain import (
     ARTICLES,
@@ -12,15 +12,18 @@ from mnemosyned.text.endings.plain import (
     HOLDING,
     INDEFINITE,
     LETTERS,
-    LIGHT,
+    SHORT_MAX,
     WORDS,
     find,
     has,
+    is_replaced,
 )
 from mnemosyned.text.endings.statements import (
     EXACT_KINDS,
     MONTH_WORDS,
+    NAMING,
     Statement,
+    StatementWord,
     is_among,
     is_weekday,
 )
@@ -28,6 +31,8 @@ from mnemosyned.text.endings.statements import (
 VALUE_MARGIN, WORDING_MARGIN, OTHER_WORDS_MAX = 2.0, 1.0, 3
 """How much less odds have to be for another value of one thing, and where both statements have words that the
 other has not; and how many such words there may be."""
+RENAMED_MARGIN, MORE_WORDS_MARGIN, LEADER_MARGIN = 1.5, 0.75, 4.0
+"""The same for another name of a thing, for one word more or another end, and for who leads something."""
 PLACE_WORDS_MAX = 4
 """Words of a place to which a thing was moved."""
 SOFT = HOLDING.union(
@@ -47,11 +52,8 @@ def moves_thing(old: Statement, new: Statement) -> bool:
         return False
     kinds: list[set[str]] = []
     for each, other in ((old, new), (new, old)):
-        words = [w for w in each.words if w.key not in LIGHT | WORDS["staying"]]
-        are_fresh = [not is_among(word.key, other) for word in words]
-        fresh = list(compress(words, are_fresh))
         # Both first say what is moved, in the same words, and then where it is.
-        if not fresh or are_fresh[0] or are_fresh != sorted(are_fresh):
+        if not (fresh := _list_end(each, other)):
             return False
         before = [w for w in each.frame if w.start < fresh[0].start]
         place = next((w for w in before[::-1] if w.key not in ARTICLES), fresh[0])
@@ -86,6 +88,77 @@ def value_margin(old: Statement, new: Statement) -> float:
     for was in gone:
         is_other |= any(was[-4:] == w[-4:] or gone[was] == fresh[w] for w in fresh)
     return 0.0 if is_other else WORDING_MARGIN if gone and fresh else VALUE_MARGIN
+
+
+def wording_margin(old: Statement, new: Statement) -> float:
+    """Return how far to lower the odds needed if `new` says little more than what changed; else 0.
+
+    - it is over: "the Lisbon trip is cancelled" after "we fly to Lisbon in May"
+    - the thing has another name: "penny goes by ledger" after "the repo is called penny"
+    - the former value is named: "GoodJob took over from Sidekiq" after "the queue is Sidekiq"
+    - the same sentence has another name: "our lead is Ben" after "our lead is Ana"
+    - with "now", it ends otherwise: "the ladder is in the attic now" after "the ladder hangs in the shed"
+    """
+    signs, doubts = old.signs | new.signs, CONTRARY - {"negation"}
+    pairs = ((old, new), (new, old))
+    gone, fresh = (
+        [w for w in each.words if w.key not in SOFT and not is_among(w.key, other)]
+        for each, other in pairs
+    )
+    if "gone" in new.cues and not fresh and not new.signs & doubts:
+        return VALUE_MARGIN
+    if old.cues or signs & doubts or "negation" in old.signs:
+        return 0.0
+    if "gone" in new.cues:
+        before = [w.key for w in new.frame if fresh and w.start < fresh[0].start]
+        is_over = any(w.kind != "when" and is_among(w.key, old) for w in new.words)
+        is_over &= len(fresh) == 1 < len(gone) and not has(new, "relatives")
+        is_over &= WORDS["parts"].isdisjoint(before[-1:])
+        return MORE_WORDS_MARGIN if is_over else 0.0
+    if "negation" in signs or len(old.words) > SHORT_MAX:
+        return 0.0
+    if "naming" in old.signs and not new.signs.isdisjoint(NAMING):
+        is_renamed = fresh and is_among(old.words[-1].key, new)
+        return RENAMED_MARGIN if is_renamed and len(fresh) <= OTHER_WORDS_MAX else 0.0
+    if is_replaced(old, new, is_held=False):
+        return VALUE_MARGIN
+    if "i" in old.signs ^ new.signs:
+        return 0.0
+    ends = [_list_end(*pair) for pair in pairs]
+    kinds = [{word.kind for word in end} & {*EXACT_KINDS} for end in ends]
+    is_end = all(0 < len(end) <= OTHER_WORDS_MAX for end in ends) and "now" in new.cues
+    is_other = "new" in new.signs or has(new, "relatives") > has(old, "relatives")
+    is_end &= kinds[0] == kinds[1] and not is_other
+    return max(_rate_other_name(old, new), MORE_WORDS_MARGIN * is_end)
+
+
+def _rate_other_name(old: Statement, new: Statement) -> float:
+    """Return the margin of two sentences in which nothing differs but a name; else 0."""
+    frames: list[list[str]] = []
+    for each, other in ((old, new), (new, old)):
+        named = (w for w in each.words if w.kind == "name" or not w.start)
+        names = {word.key for word in named if not is_among(word.key, other)}
+        keys = ("" if word.key in names else word.key for word in each.frame)
+        frames.append([key for key, _ in groupby(keys)])
+    frame, new_frame = frames
+    if frame != new_frame or frame.count("") != 1 or not frame[2:]:
+        return 0.0
+    front = [key for key in frame[: frame.index("")] if key not in WORDS["titles"]]
+    if not front:
+        return LEADER_MARGIN if find("led", old) else 0.0
+    is_several = any(has(old, name) for name in ("additive", "plural", "shared_roles"))
+    is_several |= front[0] in INDEFINITE | WORDS["parts"]
+    held = [key for key in front if key not in ARTICLES][-1:]
+    is_held = "naming" in old.signs or not (HOLDING | WORDS["by"]).isdisjoint(held)
+    return VALUE_MARGIN if is_held and not is_several else 0.0
+
+
+def _list_end(statement: Statement, other: Statement) -> list[StatementWord]:
+    """Return the words at the end that `other` has not, if all before are in it; else an empty list."""
+    words = [w for w in statement.words if w.key not in SOFT | WORDS["staying"]]
+    are_fresh = [not is_among(word.key, other) for word in words]
+    is_end = are_fresh[:1] == [False] and are_fresh == sorted(are_fresh)
+    return list(compress(words, are_fresh)) if is_end else []
 
 
 def _read_value(statement: Statement, other: Statement) -> tuple[str, dict[str, str]]:
