@@ -8,7 +8,7 @@ import pytest
 from domain.test_patterns import is_ambiguous
 from support.cases import each_case
 
-from mnemosyned.text.endings.plain import A_PLACE
+from mnemosyned.text.endings.plain import A_PLACE, only_looks_like_end
 from mnemosyned.text.endings.rating import (
     CUE_COUNT,
     FORMER_SHARE,
@@ -24,6 +24,7 @@ from mnemosyned.text.endings.statements import (
     READ_CHARS_MAX,
     RULES,
     LanguageRules,
+    is_same_word,
     read_statements,
     sentence_at,
 )
@@ -399,6 +400,24 @@ class SureMeanings(EagerMeanings):
 ])  # fmt: skip
 def test_an_addition_a_relative_and_a_state_end_nothing(older: str, newer: str) -> None:
     assert find_ending(older, newer, SureMeanings()) is None
+
+
+@each_case(("older", "newer"), [
+    ("Der Kredit beträgt 40.000 Euro.", "Vom Kredit haben wir 5.000 Euro zurückgezahlt."),
+    ("The loan is 40,000 euros.", "Of the loan we have paid back 5,000 euros."),
+    ("Wir treffen uns am 18. Dezember.", "Geändert: 18. Dezember"),
+])  # fmt: skip
+def test_a_part_of_an_amount_and_the_same_day_only_look_like_an_end(
+    older: str, newer: str
+) -> None:
+    (old,), (new,) = read_statements(older), read_statements(newer)
+
+    assert only_looks_like_end(old, new)
+
+
+def test_a_compound_is_another_word() -> None:
+    assert is_same_word("gemeente", "gemeenten")
+    assert not is_same_word("gemeente", "gemeentehuis")
 
 
 RENT, PORT_OF_PROXY = "We rent from Hetzner.", "The port of the proxy is 8080."

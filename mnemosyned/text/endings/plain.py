@@ -162,7 +162,7 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
             return True
     if len(fresh) == len(gone) == 1:
         if fresh[0].unit == gone[0].unit == "day" and not new.cues:
-            return not has(new, "dated")
+            return not (has(old, "dated") or has(new, "dated"))
         before = [word for word in new.frame if word.start < fresh[0].start]
         # Not behind "is" or "at": "the limit is 500 requests per minute".
         is_label = not before or (before[-1].kind and before[-1].key not in HOLDING)
@@ -266,6 +266,11 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
         return True
     gone = [word for word in old.words if not is_among(word.key, new)]
     fresh = [word for word in new.words if not is_among(word.key, old)]
+    is_part = bool(find("repaid", old)) != bool(find("repaid", new))
+    if is_part and any(word.kind == "number" for word in fresh):
+        return True  # a part of an amount: "of the loan we have paid back 5,000"
+    if not fresh and cues == ["changed"] and new.words[-1].kind in EXACT_KINDS:
+        return True  # "Changed: December 18"
     if cues == ["gone"]:
         stems = {word.key[:STEM] for word in old.words}
         kinds = {word.kind for word in gone} & {word.kind for word in fresh}

@@ -334,5 +334,6 @@ def is_same_word(key: str, other: str) -> bool:
     return (
         shorter >= 4 <= shared
         and longer - shared <= max(2, longer // 3)
+        and (shared < shorter or longer - shorter < 4)  # not "gemeentehuis"
         and (shared > 4 or 7 * shared >= 4 * longer)
     )
