@@ -269,18 +269,19 @@ def says_more(text: str, known: str) -> bool:
 def leave_out_rules(rules: Sequence[str], text: str, message: str) -> str:
     """Return a message's `text` on one line, without the sentences that state the rules.
 
-    The result is empty if a rule was edited and no longer occurs in the message. It is also empty if
-    the message may be about a secret, as the rest may be the secret.
+    The result is empty if it says too little alone, or if a rule was edited and no longer occurs in the
+    message. It is also empty if the message may be about a secret, as the rest may be the secret.
     """
     words = {token.surface.lower() for token in tokenize(message)}
     is_about_secret = not words.isdisjoint(_WORDS["secret_talk"])
     if is_about_secret or not all(contains_statement(message, rule) for rule in rules):
         return ""
-    return " ".join(
+    rest = " ".join(
         sentence
         for sentence, _ in split_sentences(text)
         if all(says_more(sentence, rule) for rule in rules)
     )
+    return rest if has_substance(rest) else ""
 
 
 def drop_repetitions(

@@ -13,6 +13,7 @@ from mnemosyned.conversation.briefing import (
     drop_repetitions,
     find_statements,
     is_sample,
+    leave_out_rules,
 )
 from mnemosyned.memory.values import MemoryRecord
 
@@ -96,6 +97,18 @@ def test_a_statement_has_its_kind(text: str, kind: str) -> None:
 ])  # fmt: skip
 def test_what_says_nothing_to_a_later_session_is_left_out(text: str) -> None:
     assert statements(text) == []
+
+
+@each_case(("message", "rule", "rest"), [
+    ("never log the recipient's address. legal insists", "never log the recipient's address.", ""),
+    ("no blame. migrations need two reviewers from now on", "migrations need two reviewers from now on", ""),
+    ("never use floats. the rates come from the ECB at 16:15", "never use floats.",
+     "the rates come from the ECB at 16:15"),
+])  # fmt: skip
+def test_the_rest_of_a_message_beside_its_rule_says_something_alone(
+    message: str, rule: str, rest: str
+) -> None:
+    assert leave_out_rules([rule], message, message) == rest
 
 
 def test_of_agents_only_failures_and_open_tasks_are_told() -> None:
