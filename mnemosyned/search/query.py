@@ -73,9 +73,8 @@ class ExpectedAnswer:
 
     def is_in(self, text: str) -> bool:
         """Return True if a text has a time or a telephone number, as the question asks for."""
-        return (self.time and says_when(text)) or (
-            self.phone and _PHONE.search(text) is not None
-        )
+        has_phone = self.phone and bool(_PHONE.search(text))
+        return has_phone or (self.time and says_when(text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
