@@ -315,6 +315,10 @@ don't merge until I've looked at it
 no italics in this one, the form can't do it
 draft the letter to the school, no jargon please
 never rename those
+make a flyer for the fair, not too colourful
+give me the plot of Emma in four lines, no spoilers please
+I'd prefer a harp if I had to choose, but I don't have to.
+Ne faites jamais bouillir le lait, ajoutez ensuite le cacao.
 Nature's guidelines: never use colour alone to distinguish groups.
 Кошки всегда спят днём.
 Старый сервер всегда падает ночью.
@@ -357,6 +361,8 @@ COMMENTS = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im H
     (f"{CARDS}\ncards are signed by nobody but Lena", [0.1, 0.7], "cards are signed by nobody but Lena"),
     ("no card is signed before Lena has seen it", [0.5], "no card is signed before Lena has seen it"),
     ("Nadia thinks no card is ever checked", [0.9], None),
+    ("Marek hates calls before nine, so he switched teams.", [0.9], None),
+    ("Please rename the two clips before you send them.", [0.9], None),
     # Whatever its rating, an order for one occasion, a step of a recipe or a quotation is no rule.
     (f"{CARDS}\nno subas nada todavía, lo miro antes", [0.9, 0.9], CARDS),
     (f"{CARDS}\nFais-moi une liste de courses, sans gluten", [0.9, 0.9], CARDS),
