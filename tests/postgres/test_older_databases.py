@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -141,33 +137,14 @@ GLUED = [
     memory(f"glued-{number}", f"服务器{number}号用nginx运行") for number in range(5)
 ]
 SLEPT = [memory("slept-1", "Anaさんが来ました"), memory("slept-2", "由Ana主持的会")]
-_OPEN = """
-import os, signal, sys
-from pathlib import Path
-from mnemosyned.storage.postgres import store as opening
-from mnemosyned.storage.postgres import schema as reindexing
-reindexing.REINDEXED_ROWS = 2
-step, left = reindexing._reindex_next_rows, [int(sys.argv[2])]
-def reindex(*args):
-    if not left[0]:
-        os.kill(os.getpid(), signal.SIGKILL)
-    left[0] -= 1
-    return step(*args)
-reindexing._reindex_next_rows = reindex
-with opening.open_store(sys.argv[1], migrations=Path(sys.argv[3])):
-    pass
-"""
-"""Opens a database, two rows in a transaction, and is killed before the given step."""
 
 
 DUE = "SELECT name, place FROM reindexing"
 
 
-def indexed(dsn: str, table: str) -> dict[int, tuple[Any, ...]]:
+def indexed(dsn: str, table: str) -> dict[int, list[int]]:
     """What the index has of each row, by its number."""
-    columns = "words" if table == "memory" else "words, repeated, repeats"
-    found = rows(dsn, f"SELECT seq, {columns} FROM {table} ORDER BY seq")
-    return {seq: tuple(values) for seq, *values in found}
+    return dict(rows(dsn, f"SELECT seq, words FROM {table} ORDER BY seq"))
 
 
 def versions(dsn: str) -> dict[int, str]:
@@ -189,7 +166,7 @@ def old(dsn: str) -> str:
 
 
 @pytest.fixture
-def written_now(old: str) -> dict[str, dict[int, tuple[Any, ...]]]:
+def written_now(old: str) -> dict[str, dict[int, list[int]]]:
     """Rows as they are written now; `old` is made old afterwards."""
     now = {table: indexed(old, table) for table in ("memory", "episode")}
     with psycopg.connect(old) as connection:
@@ -201,14 +178,13 @@ def written_now(old: str) -> dict[str, dict[int, tuple[Any, ...]]]:
                     f"UPDATE {table} SET words = %s WHERE owner = %s AND seq = %s".encode(),
                     (word_hashes(owner, *texts), owner, seq),
                 )
-        connection.execute("UPDATE episode SET repeated = '{}', repeats = '{}'")
         connection.execute("DROP TABLE reindexing")
         connection.execute((MIGRATIONS / "0004_glued_words.sql").read_bytes())
     return now
 
 
 def test_rows_are_as_if_they_were_written_now(
-    old: str, written_now: dict[str, dict[int, tuple[Any, ...]]]
+    old: str, written_now: dict[str, dict[int, list[int]]]
 ) -> None:
     before = versions(old)
 
@@ -217,19 +193,6 @@ def test_rows_are_as_if_they_were_written_now(
 
     assert {table: indexed(old, table) for table in written_now} == written_now
     assert len(before.items() & versions(old).items()) == len(PLAIN), "left alone"
-    assert rows(old, DUE) == []
-
-
-def test_a_start_that_is_killed_amid_it_is_gone_on_with(
-    old: str, written_now: dict[str, dict[int, tuple[Any, ...]]]
-) -> None:
-    for step in (1, 2):
-        command = [sys.executable, "-c", _OPEN, old, str(step), str(MIGRATIONS)]
-        assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-    assert rows(old, DUE)
-
-    assert len(selected(old, "nginx")) == len(GLUED) + len(PLAIN)
-    assert {table: indexed(old, table) for table in written_now} == written_now
     assert rows(old, DUE) == []
 
 

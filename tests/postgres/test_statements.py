@@ -26,7 +26,7 @@ REFERENCE = re.compile(
 )
 DEPTH_MAX = 3
 ABOUT_ALL = {
-    "postgres/schema.py": ("AND (owner, seq) > (%s, %s)",),
+    "postgres/schema.py": ("grams IS NOT NULL ORDER BY owner, seq",),
     "postgres/administration.py": ("GROUP BY owner",),
     "postgres/store.py": ("SELECT EXISTS (SELECT 1 FROM owner WHERE owner <>",),
     "postgres/forgetting.py": ("FROM scrub_due GROUP BY owner",),

@@ -30,7 +30,7 @@ from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres import roles
 from mnemosyned.storage.postgres.connections import connect_once
 from mnemosyned.storage.postgres.fulltext import word_hashes
-from mnemosyned.storage.postgres.session import PostgresSession, episode_words
+from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.text.terms import glued_words
 
 log = logger()
@@ -396,66 +396,47 @@ def _mark_searches_leakproof(session: PostgresSession) -> tuple[str, ...]:
     return tuple(ADVICE.format(command=command) for command in commands)
 
 
-REINDEXED_ROWS = 200
-"""Rows that one transaction reads."""
-_DUE = (
-    "SELECT name, place[1], place[2] FROM reindexing ORDER BY name LIMIT 1 FOR UPDATE"
+# A process that starts meanwhile does not wait.
+_TAKE_DUE = (
+    "DELETE FROM reindexing WHERE name IN "
+    "(SELECT name FROM reindexing FOR UPDATE SKIP LOCKED) RETURNING name"
 )
 _SECOND_TEXT = {"memory": "role", "episode": "index_terms"}
 """The text of a row that is indexed beside its content."""
 
 
 def index_glued_words(connection: psycopg.Connection[Row]) -> None:
-    """Rewrite old index entries to include words that touch scripts without spaces.
+    """Rewrite old index entries, all or none, to include words that touch scripts without spaces.
 
-    The user must own the tables. Each transaction takes the next rows: a killed process goes on
-    where it stopped, and processes that start together take turns.
+    The user must own the tables.
     """
-    changed = 0
-    is_due = True
-    while is_due:
-        with connection.transaction():
-            due = connection.execute(_DUE).fetchone()
-            is_due = due is not None
-            changed += _reindex_next_rows(connection, *due) if due else 0
-    if changed:
-        log.info("index_entries_rewritten", entries=changed)
-
-
-def _reindex_next_rows(
-    connection: psycopg.Connection[Row], table: str, *place: int
-) -> int:
-    """Rewrite index entries of a table's next rows after (owner, row number); return how many changed.
-
-    The count may be 0 before the end of the table. At the end, the table's row in `reindexing` is deleted.
-    """
-    second = _SECOND_TEXT[table]
-    rows = connection.execute(
-        f"SELECT owner, seq, content, {second} FROM {table} WHERE grams IS NOT NULL "
-        "AND (owner, seq) > (%s, %s) ORDER BY owner, seq LIMIT %s".encode(),
-        (*place, REINDEXED_ROWS),
-    ).fetchall()
-    if not rows:
-        connection.execute("DELETE FROM reindexing WHERE name = %s", (table,))
-        return 0
     changed: Counter[int] = Counter()
-    for owner, seq, content, other in rows:
-        if not glued_words(f"{content}\n{other}"):
-            continue
-        words = episode_words(owner, content, other)
-        if table == "memory":
-            words = {"words": word_hashes(owner, content, other, *glued_words(content))}
-        columns = ", ".join(f"{name} = %({name})s" for name in words)
-        # What was changed since it was read has its words already.
-        connection.execute(
-            f"UPDATE {table} SET {columns} WHERE owner = %(owner)s AND seq = %(seq)s "
-            f"AND content = %(content)s AND {second} = %(other)s".encode(),
-            {"owner": owner, "seq": seq, "content": content, "other": other, **words},
-        )
-        changed[owner] += 1
-    for owner in changed:
-        PostgresSession(connection, owner).note_rewording()
-    connection.execute(
-        "UPDATE reindexing SET place = %s WHERE name = %s", ([*rows[-1][:2]], table)
-    )
-    return changed.total()
+    with connection.transaction():
+        due = connection.execute(_TAKE_DUE).fetchall()
+        for (table,) in due:
+            second = _SECOND_TEXT[table]
+            with connection.cursor("texts") as texts:
+                texts.execute(
+                    f"SELECT owner, seq, content, {second} FROM {table} "
+                    "WHERE grams IS NOT NULL ORDER BY owner, seq".encode()
+                )
+                for owner, seq, content, other in texts:
+                    glued = glued_words(
+                        content if table == "memory" else f"{content}\n{other}"
+                    )
+                    if not glued:
+                        continue
+                    # What was changed since it was read has its words already.
+                    connection.execute(
+                        f"UPDATE {table} SET words = %s WHERE owner = %s AND seq = %s "
+                        f"AND content = %s AND {second} = %s".encode(),
+                        (
+                            word_hashes(owner, content, other, *glued),
+                            *(owner, seq, content, other),
+                        ),
+                    )
+                    changed[owner] += 1
+        for owner in changed:
+            PostgresSession(connection, owner).note_rewording()
+    if changed:
+        log.info("index_entries_rewritten", entries=changed.total())

@@ -44,7 +44,7 @@ from mnemosyned.storage.common.session import (
     Row,
     episode_changes,
 )
-from mnemosyned.storage.postgres.fulltext import COLUMN_END, gram_hashes, word_hashes
+from mnemosyned.storage.postgres.fulltext import gram_hashes, word_hashes
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.terms import glued_words
 
@@ -105,30 +105,12 @@ def memory_from(row: Row) -> MemoryRecord:
 
 def episode_row(episode: Episode, index_terms: str, owner: int) -> dict[str, Any]:
     """Return the values of a summary's row by column, with index terms, without the row number."""
-    return {
-        "grams": gram_hashes(owner, f"{episode.content}\n{index_terms}"),
-        **episode_values(episode, index_terms),
-        **episode_words(owner, episode.content, index_terms),
-    }
-
-
-def episode_words(owner: int, content: str, index_terms: str) -> dict[str, list[int]]:
-    """Return the hashed words of a summary's text and index terms, by column.
-
-    The columns are all words in order, the words that repeat, and how often each of these occurs. The last two
-    are read only by daemons of an earlier version, which may serve the same database during an upgrade.
-    """
+    content = episode.content
     glued = glued_words(f"{content}\n{index_terms}")
-    words = word_hashes(owner, content, index_terms, *glued)
-    repeats = {
-        term: count
-        for term, count in Counter(words).items()
-        if count > 1 and term != COLUMN_END
-    }
     return {
-        "words": words,
-        "repeated": list(repeats),
-        "repeats": list(repeats.values()),
+        "words": word_hashes(owner, content, index_terms, *glued),
+        "grams": gram_hashes(owner, f"{content}\n{index_terms}"),
+        **episode_values(episode, index_terms),
     }
 
 
@@ -426,7 +408,6 @@ class PostgresSession(CommonSession):
         characters = self._episode_characters(seq)
         self.execute(
             "UPDATE episode SET content = '', index_terms = '', words = '{}', grams = NULL, "
-            "repeated = '{}', repeats = '{}', "
             "item_count = CASE WHEN %(originals)s > 0 THEN %(originals)s ELSE item_count END "
             "WHERE owner = %(owner)s AND seq = %(seq)s",
             originals=originals,
