@@ -194,7 +194,7 @@ def test_reads_that_share_a_snapshot_take_one_connection_and_renew_it_after_an_e
             lambda session: session.execute("INSERT INTO noted DEFAULT VALUES")
         )
 
-    with readers.sharing(), readers.sharing():
+    with readers.shared.sharing(), readers.shared.sharing():
         note()  # before the first read
         counts = [count()]
         note()

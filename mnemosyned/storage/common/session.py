@@ -6,9 +6,10 @@ Common statements are written as PostgreSQL reads them: values by name, and ever
 
 from __future__ import annotations
 
+import threading
 from abc import ABC
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import wraps
 from typing import (
@@ -22,6 +23,7 @@ from typing import (
     TypeVar,
 )
 
+from mnemosyned.errors import StorageFailed
 from mnemosyned.memory.edit import Position
 from mnemosyned.memory.forgetting import Known
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
@@ -35,6 +37,7 @@ RecordNumbers = Literal["record", "log"]
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound="StorePart")
+T = TypeVar("T")
 
 _KEPT_BY_ROLLUPS = ("id", "level", "period_from", "parent_id")
 """Columns that stay if a roll-up is written again."""
@@ -421,6 +424,45 @@ class Engine(Protocol):
 
         If `durable`, return only after the changes are on disk.
         """
+
+
+class SharedSnapshot(threading.local):
+    """The snapshot that all reads of a thread share while a block runs, if any."""
+
+    owner: int | None = None
+    """The owner whose data it has; None without a block."""
+    session: Any = None
+    """Its session, once one read has begun."""
+    _stack: ExitStack
+
+    @contextmanager
+    def sharing(self, owner: int = 0) -> Iterator[None]:
+        """Let all reads of an owner (0: of a file) by this thread share one snapshot while the block runs."""
+        if self.owner is not None:
+            yield
+            return
+        with ExitStack() as self._stack:
+            self.owner, self.session = owner, None
+            try:
+                yield
+            finally:
+                self.owner = None
+
+    @contextmanager
+    def lend(
+        self, open_snapshot: Callable[[], AbstractContextManager[T]]
+    ) -> Iterator[T]:
+        """Lend the shared session, opened if need be; close it if the block fails, within `sharing` alone."""
+        if self.session is None:
+            self.session = self._stack.enter_context(open_snapshot())
+        try:
+            yield self.session
+        except BaseException:
+            # The database may have ended the transaction.
+            self.session = None
+            with suppress(StorageFailed):
+                self._stack.close()
+            raise
 
 
 class StorePart(ABC):  # noqa: B024 its subclasses have abstract methods

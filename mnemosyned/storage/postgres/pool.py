@@ -27,7 +27,7 @@ import psycopg
 from mnemosyned.errors import NotFound, SleepInProgress, StorageFailed
 from mnemosyned.logs import logger
 from mnemosyned.search.words import Frequencies
-from mnemosyned.storage.common.session import Row
+from mnemosyned.storage.common.session import Row, SharedSnapshot
 from mnemosyned.storage.postgres.connections import (
     NOT_ANSWERED,
     NOT_CARRIED_OUT,
@@ -222,21 +222,6 @@ _SET_OWNER = "set_config('mnemosyned.owner', %(owner)s::text, true)"
 _SET_ROLE = "set_config('role', %(role)s, true)"
 
 
-@dataclass(slots=True)
-class _SharedSnapshot:
-    """The snapshot of an owner that the reads of a thread share, once one has begun."""
-
-    owner: int
-    stack: ExitStack
-    session: PostgresSession | None = None
-
-
-class _ThreadSnapshot(threading.local):
-    """The snapshot that is shared in this thread, or None."""
-
-    snapshot: _SharedSnapshot | None = None
-
-
 class Pool:
     """Connections, and the transactions that run on them."""
 
@@ -271,7 +256,7 @@ class Pool:
         """The first transaction, `next`, that the last purge did not cover, and the start of its server."""
         self._measuring = threading.Lock()
         self._growth = OwnerGrowth()
-        self._shared = _ThreadSnapshot()
+        self.shared = SharedSnapshot()
 
     def close(self) -> None:
         """Close the connections after running transactions, unless they belong to another pool."""
@@ -299,48 +284,28 @@ class Pool:
             raise StorageFailed(STANDBY, reason=STANDBY)
 
     @contextmanager
-    def sharing(self, owner: int) -> Iterator[None]:
-        """Let all reads of an owner by this thread share one snapshot while the block runs."""
-        if self._shared.snapshot is not None:
-            yield
-            return
-        with ExitStack() as stack:
-            self._shared.snapshot = _SharedSnapshot(owner, stack)
-            try:
-                yield
-            finally:
-                self._shared.snapshot = None
-
-    @contextmanager
     def reading(
         self, owner: int, *, first: str = "", use: Use = Use.READ
     ) -> Iterator[PostgresSession]:
         """Lend a session that sees one state of the database while the block runs.
 
         `first` is a statement sent along with the beginning; the session's `first` has its result.
-        `use` chooses the limit that applies to the connection. Within `sharing`, all such blocks of a
-        thread have one session.
+        `use` chooses the limit that applies to the connection. Within `shared.sharing`, all such
+        blocks of a thread have one session.
         """
-        shared = self._shared.snapshot
-        if shared is None or shared.owner != owner or use is not Use.READ:
-            with self._snapshot(owner, first=first, use=use) as session:
+        open_snapshot = partial(self._snapshot, owner, first=first, use=use)
+        if self.shared.owner != owner or use is not Use.READ:
+            with open_snapshot() as session:
                 yield session
             return
-        if shared.session is None:
-            shared.session = shared.stack.enter_context(
-                self._snapshot(owner, first=first, use=use)
-            )
-        elif first:
-            shared.session.first = shared.session.execute(first)
-        try:
-            with explaining_failures(NOT_ANSWERED):
-                yield shared.session
-        except BaseException:
-            # The server answers nothing more in a transaction with an error.
-            shared.session = None
-            with suppress(StorageFailed):
-                shared.stack.close()
-            raise
+        begun = self.shared.session
+        with (
+            explaining_failures(NOT_ANSWERED),
+            self.shared.lend(open_snapshot) as session,
+        ):
+            if begun and first:
+                session.first = session.execute(first)
+            yield session
 
     @contextmanager
     def _snapshot(
@@ -363,24 +328,10 @@ class Pool:
             connection.execute("COMMIT")
 
     def read(self, owner: int, statements: Sequence[Statement]) -> list[list[Row]]:
-        """Run statements in a round trip on a snapshot; return a list of rows for each statement."""
-        if self._shared.snapshot is not None:
-            with self.reading(owner) as session, session.pipeline():
-                results = [session.execute(sql, **values) for sql, values in statements]
-            return [result.fetchall() for result in results]
-
-        def begin(connection: Connection) -> list[list[Row]]:
-            with connection.pipeline():
-                session = self._begin(connection, owner, (_SNAPSHOT,))
-                results = [session.execute(sql, **values) for sql, values in statements]
-                session.execute("COMMIT")
-            return [result.fetchall() for result in results]
-
-        with (
-            explaining_failures(NOT_ANSWERED),
-            self.connections.lend(begin, owner=owner, use=Use.READ) as (_, rows),
-        ):
-            return rows
+        """Run statements together on a snapshot; return a list of rows for each statement."""
+        with self.reading(owner) as session, session.pipeline():
+            results = [session.execute(sql, **values) for sql, values in statements]
+        return [result.fetchall() for result in results]
 
     @contextmanager
     def writing(

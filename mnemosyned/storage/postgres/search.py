@@ -270,7 +270,7 @@ class PostgresSearch(StorePart, SearchStore):
         self._kept = postings.RowCache()
 
     def one_snapshot(self) -> AbstractContextManager[None]:
-        return self._engine.pool.sharing(self._engine.owner)
+        return self._engine.pool.shared.sharing(self._engine.owner)
 
     def candidates(self, query: Query) -> SearchCandidates:
         if not query.terms and not query.only_then:

@@ -18,7 +18,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -27,6 +27,7 @@ from mnemosyned.errors import DISK_FULL, DatabaseReplaced, StorageFailed
 from mnemosyned.fairness import note_database_time
 from mnemosyned.logs import logger
 from mnemosyned.search.words import Frequencies
+from mnemosyned.storage.common.session import SharedSnapshot
 from mnemosyned.storage.sqlite.session import SqliteSession
 
 BUSY_TIMEOUT_S = 10.0
@@ -212,52 +213,26 @@ class Readers:
         self._admitting = threading.Event()
         self._admitting.set()
         self._generation = 0
-        self._shared = threading.local()
-        """What `sharing` gives a thread: its stack, and its session once it has read."""
+        self.shared = SharedSnapshot()
 
     def renew(self) -> None:
         """Have each connection replaced before its next read, as the path leads to another file now."""
         self._generation += 1
 
     @contextmanager
-    def sharing(self) -> Iterator[None]:
-        """Let all blocks of `reading` in this thread share one snapshot while the block runs."""
-        if self._stack is not None:
-            yield
-            return
-        with ExitStack() as stack:
-            self._shared.stack, self._shared.session = stack, None
-            try:
-                yield
-            finally:
-                self._shared.stack = None
-
-    @property
-    def _stack(self) -> ExitStack | None:
-        return getattr(self._shared, "stack", None)
-
-    @contextmanager
     def reading(self) -> Iterator[SqliteSession]:
-        """Lend a session as `snapshot` does; within `sharing`, all blocks of a thread share it."""
+        """Lend a session as `snapshot` does; within `shared.sharing`, all blocks of a thread share it."""
         began = time.monotonic()
-        stack = self._stack
+        is_shared = self.shared.owner is not None
         try:
-            if stack is None:
-                with self.snapshot() as session:
-                    yield session
-                return
-            if self._shared.session is None:
-                self._shared.session = stack.enter_context(self.snapshot())
-            yield self._shared.session
-        except BaseException as error:
-            if stack is not None:
-                # SQLite may have ended the transaction.
-                self._shared.session = None
-                with suppress(StorageFailed):
-                    stack.close()
-            if isinstance(error, sqlite3.Error):
-                raise translate_error(error, NOT_ANSWERED) from error
-            raise
+            with (
+                self.shared.lend(self.snapshot)
+                if is_shared
+                else self.snapshot() as session
+            ):
+                yield session
+        except sqlite3.Error as error:
+            raise translate_error(error, NOT_ANSWERED) from error
         finally:
             note_database_time(began)
 

@@ -438,7 +438,7 @@ class SqliteSearch(StorePart, SearchStore):
     _engine: SqliteEngine
 
     def one_snapshot(self) -> AbstractContextManager[None]:
-        return self._engine.readers.sharing()
+        return self._engine.readers.shared.sharing()
 
     def candidates(self, query: Query) -> SearchCandidates:
         if not query.terms and not query.only_then:
