@@ -18,7 +18,6 @@ from contextlib import (
     contextmanager,
     suppress,
 )
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -142,8 +141,8 @@ class SessionClaims:
         return not connection.closed
 
 
-CHECKED_EVERY = 128
-"""Memories after which an owner's statistics are looked at."""
+CHECKED_FROM = 128
+"""New memories of an owner from which its statistics are looked at, and whenever their number has doubled."""
 TOO_LOW = 10
 """So many times more than the planner believes make it choose wrong plans."""
 OWNERS_MAX = 10_000
@@ -160,41 +159,23 @@ _ANALYZE = (
 """A table that is locked is being analyzed or cleaned already."""
 
 
-@dataclass(slots=True)
-class _OwnerGrowthCount:
-    """New memories of an owner, and the count at which its statistics are checked next."""
-
-    memories: int = 0
-    checked_at: int = CHECKED_EVERY
-
-
 class OwnerGrowth:
     """Counts of each owner's new memories, for the refresh of statistics; for any thread."""
 
     def __init__(self) -> None:
-        self._owners: OrderedDict[int, _OwnerGrowthCount] = OrderedDict()
+        self._counts: OrderedDict[int, int] = OrderedDict()
+        """By owner, those that have grown last at the end."""
         self._changing = threading.Lock()
 
     def count_new(self, owner: int, memories: int) -> bool:
         """Count an owner's new `memories`; return whether to check the planner's statistics now."""
-        if not memories:
-            return False
         with self._changing:
-            grown = self._owners.setdefault(owner, _OwnerGrowthCount())
-            self._owners.move_to_end(owner)
-            if len(self._owners) > OWNERS_MAX:
-                self._owners.popitem(last=False)
-            grown.memories += memories
-            is_due = grown.memories >= grown.checked_at
-            if is_due:
-                grown.checked_at = grown.memories + CHECKED_EVERY
-        return is_due
-
-    def postpone(self, owner: int) -> None:
-        """Put off an owner's next check until its count of new memories has doubled."""
-        with self._changing:
-            grown = self._owners.setdefault(owner, _OwnerGrowthCount())
-            grown.checked_at = max(grown.checked_at, 2 * grown.memories)
+            before = self._counts.pop(owner, 0)
+            count = self._counts[owner] = before + memories
+            if len(self._counts) > OWNERS_MAX:
+                self._counts.popitem(last=False)
+        # A power of two lies between.
+        return count >= CHECKED_FROM and count.bit_length() > before.bit_length()
 
 
 def refresh_statistics(session: PostgresSession) -> bool:
@@ -203,7 +184,7 @@ def refresh_statistics(session: PostgresSession) -> bool:
     if counts is None:
         return False
     for table, count in zip(("fresh", "placed"), counts, strict=True):
-        if count < CHECKED_EVERY:
+        if count < CHECKED_FROM:
             continue
         (plan,) = session.scalar(_BELIEVED.format(table=table))
         node = plan["Plan"]
@@ -417,12 +398,12 @@ class Pool:
 
     def _note_growth(self, session: PostgresSession) -> None:
         """Refresh the planner's statistics if the session's owner has enough new memories."""
-        if not self._growth.count_new(session.owner, session.grown):
+        grown = session.grown
+        if not (grown and self._growth.count_new(session.owner, grown)):
             return
         try:
             with self.outside_transactions(session.owner) as apart:
-                if refresh_statistics(apart):
-                    self._growth.postpone(session.owner)
+                refresh_statistics(apart)
         except StorageFailed as error:  # What was written is kept all the same.
             log.warning("statistics_not_refreshed", reason=error.message)
 
