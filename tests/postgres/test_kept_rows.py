@@ -15,12 +15,8 @@ from support.twins import Shown, service_over, shown
 
 from mnemosyned.search import words as frequencies, words as search
 from mnemosyned.service.service import MemoryService
-from mnemosyned.storage.postgres.postings import (
-    AnyOf,
-    Moment,
-    NumberCache,
-    RowCache,
-)
+from mnemosyned.storage.postgres import postings
+from mnemosyned.storage.postgres.postings import AnyOf, Moment, RowCache
 from mnemosyned.storage.postgres.store import PostgresStore
 from mnemosyned.verbs.memories import EditMemory, Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget, Prune, Restore
@@ -146,28 +142,34 @@ def test_rows_of_a_common_word_are_kept_for_the_next_question(dsn: str) -> None:
 def rows_kept(service: MemoryService) -> list[int]:
     """How many rows a service keeps of each word: no answer of it tells."""
     mine: Any = store_of(service).search
-    every: Any = RowCache._all._kept  # noqa: SLF001
-    return [
-        len(kept.rows)
-        for (rows, _), (kept, _) in every.items()
-        if rows is mine._kept  # noqa: SLF001
-    ]
+    every = RowCache._all.items()  # noqa: SLF001
+    return [len(kept.rows) for (rows, _), kept in every if rows is mine._kept]  # noqa: SLF001
 
 
-def test_what_was_not_used_for_longest_makes_room() -> None:
-    kept = NumberCache[str](1_000)
-    kept.keep("a", "first", 400)
-    kept.keep("b", "second", 400)
-    assert kept.get("a") == "first"
-    kept.keep("c", "third", 400)
+def test_what_was_not_used_for_longest_makes_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(f"{postings.__name__}.NUMBERS_MAX", 1_000)
+    kept, at = RowCache(), Moment(0, 900)
 
-    assert kept.get("b") is None
-    assert kept.get("a") == "first"
+    def keep(number: int, rows: int) -> None:
+        kept.keep(AnyOf((number,), ()), range(rows, 0, -1), at, is_all=True)
+
+    def has(number: int) -> bool:
+        return kept.find(AnyOf((number,), ()), at) is not None
+
+    keep(1, 400)
+    keep(2, 400)
+    assert has(1)
+    keep(3, 400)
+
+    assert (has(2), has(1), has(3)) == (False, True, True)
     # One in the place of another takes its place alone.
-    kept.keep("a", "larger", 500)
-    assert kept.get("c") == "third"
-    kept.keep("c", "too large", 1_000)
-    assert kept.get("c") == "third"
+    at = Moment(1, 900)
+    keep(3, 500)
+    assert has(3)
+    at = Moment(0, 900)
+    assert has(1)
 
 
 def test_a_question_of_an_older_snapshot_sees_no_rows_of_later_ones() -> None:

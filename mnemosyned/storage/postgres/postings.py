@@ -17,10 +17,10 @@ from __future__ import annotations
 import threading
 from array import array
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import ClassVar, Literal, NamedTuple
 
 from mnemosyned.storage.common.listing import Filter
 from mnemosyned.storage.postgres.fulltext import phrase_hashes
@@ -212,51 +212,9 @@ def _all_words_conditions(
 
 
 NUMBERS_MAX = 1_000_000
-"""Numbers that are kept of a kind: 8 MB."""
+"""Row numbers that are cached, of all memories together: 8 MB."""
 _ENTRY_NUMBERS = 32
-"""What a value takes besides its numbers, in numbers."""
-V = TypeVar("V")
-
-
-class NumberCache(Generic[V]):
-    """Cache of values that contain many numbers; the least recently used ones are dropped first.
-
-    Safe from any thread.
-    """
-
-    def __init__(self, numbers_max: int = NUMBERS_MAX) -> None:
-        self._numbers_max = numbers_max
-        self._kept: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
-        """Those used last are at the end."""
-        self._numbers = 0
-        self._changing = threading.Lock()
-
-    def get(self, key: Hashable) -> V | None:
-        """Return the cached value of a key; None if there is none."""
-        with self._changing:
-            found = self._kept.get(key)
-            if found is None:
-                return None
-            self._kept.move_to_end(key)
-            return found[0]
-
-    def keep(self, key: Hashable, value: V, numbers: int) -> None:
-        """Store the value of a key; if the cache is full, drop the values unused for longest.
-
-        `numbers` is how many numbers the value contains. A value larger than the cache is not stored.
-        """
-        size = numbers + _ENTRY_NUMBERS
-        if size > self._numbers_max:
-            return
-        with self._changing:
-            _, before = self._kept.pop(key, (None, 0))
-            self._kept[key] = value, size
-            self._numbers += size - before
-            while self._numbers > self._numbers_max:
-                _, (_, dropped) = self._kept.popitem(last=False)
-                self._numbers -= dropped
-
-
+"""The size of an entry besides its row numbers, in numbers."""
 KEPT_FROM = 200
 """Rows of a word from which they are kept."""
 SINCE_MAX = 1_000
@@ -279,22 +237,35 @@ class CachedRows(NamedTuple):
     is_all: bool
     """Whether the word had no others."""
 
+    @property
+    def size(self) -> int:
+        """The size of the entry in the cache, in numbers."""
+        return len(self.rows) + _ENTRY_NUMBERS
+
     def has_newest(self, limit: int) -> bool:
         """Return whether the cached rows include the newest `limit` rows of the word, or all."""
         return self.is_all or len(self.rows) >= limit
 
 
 class RowCache:
-    """Cached rows of words in one memory; for any thread."""
+    """Cached rows of words in one memory; for any thread.
 
-    _all: ClassVar[NumberCache[CachedRows]] = NumberCache()
-    """Of all memories."""
+    If the cache of all memories is full, the least recently used rows are dropped first.
+    """
+
+    _all: ClassVar[OrderedDict[tuple[RowCache, AnyOf], CachedRows]] = OrderedDict()
+    """Of all memories; those used last are at the end."""
+    _numbers: ClassVar[int] = 0
+    """Their size, in numbers."""
+    _changing: ClassVar[threading.Lock] = threading.Lock()
 
     def find(self, word: AnyOf, at: Moment) -> CachedRows | None:
         """Return the cached rows of a word as of the moment `at` or shortly before, or None."""
-        kept = self._all.get((self, word))
-        if kept is None or kept.at.rewordings != at.rewordings:
-            return None
+        with self._changing:
+            kept = self._all.get((self, word))
+            if kept is None or kept.at.rewordings != at.rewordings:
+                return None
+            self._all.move_to_end((self, word))
         if kept.at.last > at.last:
             # What others have asked since is not in this snapshot yet.
             rows = [seq for seq in kept.rows if seq <= at.last]
@@ -311,11 +282,17 @@ class RowCache:
         kept = CachedRows(array("q", rows), at, is_all)
         if len(kept.rows) < KEPT_FROM:
             return
-        known = self._all.get((self, word))
-        if known and known.at.rewordings >= at.rewordings:
-            is_newer = known.at.rewordings > at.rewordings
-            if is_newer or (
-                known.at >= at and known.has_newest(len(kept.rows) + is_all)
-            ):
-                return
-        self._all.keep((self, word), kept, len(kept.rows))
+        with self._changing:
+            known = self._all.get((self, word))
+            if known and known.at.rewordings >= at.rewordings:
+                is_newer = known.at.rewordings > at.rewordings
+                if is_newer or (
+                    known.at >= at and known.has_newest(len(kept.rows) + is_all)
+                ):
+                    return
+            self._all.pop((self, word), None)
+            self._all[self, word] = kept
+            RowCache._numbers += kept.size - (known.size if known else 0)
+            while RowCache._numbers > NUMBERS_MAX:
+                _, dropped = self._all.popitem(last=False)
+                RowCache._numbers -= dropped.size
