@@ -60,9 +60,6 @@ class Quoted:
         lines = (neutralize_tags(first), *words[1:])
         return "\n".join(f"> {line}" for line in lines)
 
-    shown = render
-    """The name of this method before the first release; for one release more."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastSummary:
@@ -95,9 +92,6 @@ class PastSummary:
             covers = neutralize_line(f", covers {first} to {last}")
         header = f"[Summary: depth {self.depth}, {self.messages} messages{covers}]"
         return f"{header}\n{mask_secrets(neutralize(self.content))}"
-
-    shown = render
-    """The name of this method before the first release; for one release more."""
 
 
 def write_memory_section(
