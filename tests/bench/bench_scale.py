@@ -20,14 +20,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import psycopg
 from bench.corpus import aged, ask_question
+from bench.meaning_sets import EMBEDDED_WITHIN_S
 from bench.measure import as_request, say
 from bench.report import Report
+from msgspec import structs
 from support.postgres import Server
 
 from mnemosyned.assembly.build import open_memory
-from mnemosyned.config.settings import Config
+from mnemosyned.config.settings import Config, EmbeddingConfig
 from mnemosyned.verbs.memories import Recall, RememberMany
-from mnemosyned.verbs.upkeep import Sleep
+from mnemosyned.verbs.upkeep import Sleep, Status
 
 MEMORIES = 10_000
 BATCH = 1_000
@@ -102,10 +104,13 @@ class Spent:
 
 
 def measure(report: Report, machine: Machine, count: int) -> None:
-    """Fill, ask, write one by one, and sleep."""
+    """Fill, write one by one, embed, ask and sleep."""
     corpus = aged(count + SINGLE)
     entries = iter(corpus)
-    with open_memory(Config(database=machine.dsn, auto_sleep=False)) as memory:
+    config = Config(database=machine.dsn, auto_sleep=False)
+    # Without the encoder, so that its time is not that of the writes.
+    alone = EmbeddingConfig(encoder="none")
+    with open_memory(structs.replace(config, embedding=alone)) as memory:
         call = memory.service.call
         spent = Spent(report, machine)
         for size in [BATCH] * (count // BATCH):
@@ -124,6 +129,16 @@ def measure(report: Report, machine: Machine, count: int) -> None:
         report.figure("characters a memory", float(characters))
         report.figure("words a memory", float(words))
         report.figure("bytes a memory before sleep", before / kept)
+    with open_memory(config) as memory:
+        call = memory.service.call
+        say("embedding")
+        spent = Spent(report, machine)
+        until = time.monotonic() + EMBEDDED_WITHIN_S
+        while call(Status()).embedder.embedded < kept:
+            if time.monotonic() > until:
+                raise RuntimeError("the memories were not embedded in time")
+            time.sleep(1)
+        spent.note("embed", kept)
         say("asking")
         spent = Spent(report, machine)
         for number in range(SINGLE):
