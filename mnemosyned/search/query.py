@@ -339,9 +339,11 @@ def expected_answer(question: str) -> ExpectedAnswer:
     """Return whether a question asks for a time or number, concerns the assistant, and is not in English."""
     words = question.lower().strip(" ¿¡\"'")
     split = frozenset(re.findall(r"\w+", words))
+    asks_when = words.startswith(_WHEN)
     return ExpectedAnswer(
-        time=words.startswith(_WHEN),
-        phone=not _PHONE_WORDS.isdisjoint(split),
+        time=asks_when,
+        # "When did I phone the landlord?" asks for no number.
+        phone=not asks_when and not _PHONE_WORDS.isdisjoint(split),
         assistant=not _TO_ASSISTANT.isdisjoint(split),
         is_foreign=bool(foreign_stop_words(split))
         or (
