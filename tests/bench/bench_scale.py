@@ -128,6 +128,7 @@ def measure(report: Report, machine: Machine, count: int) -> None:
         characters, words = machine.asked(CHARACTERS)
         report.figure("characters a memory", float(characters))
         report.figure("words a memory", float(words))
+        report.figure("log written by remember, bytes a memory", log / kept)
         report.figure("bytes a memory before sleep", before / kept)
     with open_memory(config) as memory:
         call = memory.service.call
@@ -139,13 +140,14 @@ def measure(report: Report, machine: Machine, count: int) -> None:
                 raise RuntimeError("the memories were not embedded in time")
             time.sleep(1)
         spent.note("embed", kept)
+        embedded = machine.log_written() - log
+        report.figure("log written by embed, bytes a memory", embedded / kept)
         say("asking")
         spent = Spent(report, machine)
         for number in range(SINGLE):
             call(Recall(ask_question(corpus, number * kept // SINGLE // 2).text))
         spent.note("recall", SINGLE)
         say("sleeping")
-        report.figure("log written by remember, bytes a memory", log / kept)
         log = machine.log_written()
         while call(Sleep()).promoted:
             pass

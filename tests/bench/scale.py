@@ -36,22 +36,24 @@ class Measured:
     date: str
 
 
-_BENCH, _DATE = "make bench-scale", "2026-11-23"
+_BENCH, _DATE = "make bench-scale", "2026-11-30"
 MEASURED = {
     "characters": Measured("characters of a memory", 161, "", _BENCH, _DATE),
     "words": Measured("words of a memory", 30, "", _BENCH, _DATE),
     "bytes": Measured(
-        "a memory after sleep, indexes included", 1390, "B", _BENCH, _DATE
+        "a memory after sleep, indexes included", 1895, "B", _BENCH, _DATE
     ),
     "log": Measured(
-        "write-ahead log of a memory, sleep included", 6700, "B", _BENCH, _DATE
+        "write-ahead log of a memory, sleep included", 7550, "B", _BENCH, _DATE
     ),
-    "write_ms": Measured("remember, server", 1.4, "ms", _BENCH, _DATE),
-    "write_daemon_ms": Measured("remember, daemon", 3.1, "ms", _BENCH, _DATE),
-    "recall_ms": Measured("recall, server", 7.0, "ms", _BENCH, _DATE),
-    "recall_daemon_ms": Measured("recall, daemon", 10.9, "ms", _BENCH, _DATE),
-    "sleep_ms": Measured("sleep of a memory, server", 0.33, "ms", _BENCH, _DATE),
-    "sleep_daemon_ms": Measured("sleep of a memory, daemon", 0.37, "ms", _BENCH, _DATE),
+    "write_ms": Measured("remember, server", 0.55, "ms", _BENCH, _DATE),
+    "write_daemon_ms": Measured("remember, daemon", 1.6, "ms", _BENCH, _DATE),
+    "embed_ms": Measured("embed a memory, server", 0.45, "ms", _BENCH, _DATE),
+    "embed_daemon_ms": Measured("embed a memory, daemon", 3.9, "ms", _BENCH, _DATE),
+    "recall_ms": Measured("recall, server", 10.7, "ms", _BENCH, _DATE),
+    "recall_daemon_ms": Measured("recall, daemon", 21.9, "ms", _BENCH, _DATE),
+    "sleep_ms": Measured("sleep of a memory, server", 0.14, "ms", _BENCH, _DATE),
+    "sleep_daemon_ms": Measured("sleep of a memory, daemon", 0.46, "ms", _BENCH, _DATE),
 }
 
 
@@ -122,7 +124,9 @@ class Plan:
         return self._cores("_daemon")
 
     def _cores(self, who: str) -> float:
-        a_write = MEASURED[f"write{who}_ms"].value + MEASURED[f"sleep{who}_ms"].value
+        a_write = sum(
+            MEASURED[f"{step}{who}_ms"].value for step in ("write", "embed", "sleep")
+        )
         a_recall = MEASURED[f"recall{who}_ms"].value
         used = self.writes_s * a_write + self.recalls_s * a_recall
         return used / 1e3 * self.given.peak
