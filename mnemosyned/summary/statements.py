@@ -15,6 +15,7 @@ from mnemosyned.summary.keywords import Vocabulary
 from mnemosyned.summary.records.lines import RecordLine
 from mnemosyned.text import tokens
 from mnemosyned.text.dates import formatting
+from mnemosyned.text.endings.statements import read_statements
 from mnemosyned.text.languages.tables import LANGUAGES, WEEKDAYS
 from mnemosyned.text.rule_files import read_rule_file, read_tables
 from mnemosyned.text.secrets.masking import PLACEHOLDER
@@ -259,7 +260,7 @@ RECORD_FACTOR = 0.6
 """Factor of a line for records, plus the worth of the line."""
 
 RECEIPT_WORDS_MAX = 3
-"""New words up to which an agent's shorter reply to a statement only repeats it: "Noted: 72 hours"."""
+"""New words up to which an agent's shorter reply to a statement may only repeat it: "Noted: 72 hours"."""
 
 BOILERPLATE_TIMES = 3
 BOILERPLATE_FACTOR = 0.3
@@ -303,6 +304,24 @@ class Statement(NamedTuple):
     """Position of the preceding sentence that this one refers to."""
 
 
+def _only_repeats(reply: str, statement: str) -> bool:
+    """Return True if an agent's reply is shorter than a statement and says hardly more.
+
+    A reply with a new name, number or day, or with a word such as "no" or "instead", corrects the statement.
+    """
+    new = tokens.find_keywords(reply) - tokens.find_keywords(statement)
+    if len(reply) >= len(statement) or len(new) > RECEIPT_WORDS_MAX:
+        return False
+    corrects = any(
+        "negation" in each.signs or not {"corrected", "now"}.isdisjoint(each.cues)
+        for each in read_statements(reply)
+    )
+    return not corrects and not any(
+        token.stem in new and not token.surface.islower()
+        for token in tokens.tokenize(reply)[1:]
+    )
+
+
 class StatementReader:
     """Reader that splits memories into distinct statements, and collects their words' worth."""
 
@@ -327,11 +346,8 @@ class StatementReader:
         same_speaker = last and role and last.role == role
         before = last.at if last and same_speaker else None
         own = remove_pasted(memory.content)
-        is_receipt = False
+        is_receipt = role == "assistant" and _only_repeats(own, self._reported)
         if role == "assistant":
-            if len(own) < len(self._reported):
-                new = tokens.find_keywords(own) - tokens.find_keywords(self._reported)
-                is_receipt = len(new) <= RECEIPT_WORDS_MAX
             self._reported = ""
         elif role == "user":
             self._reported = "" if own.endswith(tuple(QUESTION_MARKS)) else own
