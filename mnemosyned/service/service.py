@@ -178,6 +178,12 @@ class MemoryService:
             compare=self.vectors.compare,
             rate_statements=self.rate_statements,
         )
+        self._verbs: dict[type[Request[Any]], Callable[..., Any]] = {
+            verbs.Recall: self.recall,
+            verbs.Remember: self.remember,
+            verbs.RememberMany: self.remember_many,
+            upkeep.Status: self.status,
+        }
         self._exchange = ExchangeService(
             store=self.store.exchange,
             clock=self._clock,
@@ -190,8 +196,8 @@ class MemoryService:
         )
 
     @cached_property
-    def _verbs(self) -> dict[type[Request[Any]], Callable[..., Any]]:
-        """The functions of all verbs by request type, made at the first request."""
+    def _all_verbs(self) -> dict[type[Request[Any]], Callable[..., Any]]:
+        """The functions of all verbs by request type, made when a rare verb is first called."""
         changes = ChangeService(
             store=self.store,
             sleeper=self.sleeper,
@@ -206,10 +212,6 @@ class MemoryService:
             changes=changes,
         )
         functions: dict[str, Callable[..., Any]] = {
-            "remember": self.remember,
-            "remember_many": self.remember_many,
-            "recall": self.recall,
-            "status": self.status,
             "undo": undo.undo,
             "forget": self.retention.forget,
             "edit": changes.edit,
@@ -266,7 +268,8 @@ class MemoryService:
             check_texts(request)
             if request.writes and self.limits:
                 self.limits.admit(self.events.owner, request)
-            answer = self._verbs[type(request)]
+            answer = self._verbs.get(type(request))
+            answer = answer or self._all_verbs[type(request)]
             if groups and isinstance(request, verbs.Recall | Context):
                 answer = partial(answer, groups=groups)
             result: R
