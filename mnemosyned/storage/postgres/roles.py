@@ -171,9 +171,10 @@ def ensure_role(
                 f"create or grant; an administrator of the database does it once: "
                 f"{'; '.join(memberships)};"
             ) from error
-        revoked = revoke_from_others(
-            session
-        )  # the role, too, may have rights by PUBLIC
+        if not (memberships or _missing_grants(session, role)):
+            return []  # another process was faster
+        # What everybody may do counts as granted to the role.
+        revoked = revoke_from_others(session)
         missing = _missing_grants(session, role)
         _execute_all(session, missing)
     return [*memberships, *revoked, *missing]
