@@ -162,10 +162,16 @@ def test_a_look_at_a_claim_takes_no_answer_of_another(dsn: str) -> None:
                 while not done.is_set():
                     assert held()
 
-        for work in (look_often, claim_often):
-            threading.Thread(target=work, daemon=True).start()
+        threads = [
+            threading.Thread(target=work, daemon=True)
+            for work in (look_often, claim_often)
+        ]
+        for thread in threads:
+            thread.start()
 
         assert done.wait(WAIT_S)
+        for thread in threads:  # before the store closes its connections
+            thread.join(WAIT_S)
 
 
 def test_a_cycle_that_lost_its_claim_ends_and_wastes_no_more_than_its_group(
