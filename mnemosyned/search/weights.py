@@ -77,9 +77,9 @@ class RankingWeights:
     little_chars: int = 240
     """A longer text has them."""
     leading_share: float = 0.2
-    """Share of the best words from which a candidate is read for a time it names."""
+    """Share of the best words from which a candidate is read for a time or number it names."""
     says_when: float = 0.4
-    """A time in the text, where the question begins with when."""
+    """A time in the text, where the question begins with when; or a telephone number, where it asks for one."""
     user: float = 0.4
     """The user's words in a talk with an assistant, or the assistant's where that is asked.
 

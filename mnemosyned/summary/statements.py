@@ -226,9 +226,15 @@ def _remove_first_word(sentence: str) -> str:
     return rest[0].upper() + rest[1:]
 
 
+FAREWELL_CHARS_MAX = 40
+"""Characters at the end of a sentence in which a farewell is looked for."""
+
+
 def remove_farewell(sentence: str) -> str:
     """Return a sentence without a farewell such as ", see you tomorrow" at its end."""
-    return _PATTERNS["farewell"].sub("", sentence)
+    tail = max(0, len(sentence) - FAREWELL_CHARS_MAX)
+    found = _PATTERNS["farewell"].search(sentence, tail)
+    return sentence[: found.start()] if found else sentence
 
 
 def is_courtesy(words: Sequence[str]) -> bool:
@@ -309,8 +315,10 @@ def _only_repeats(reply: str, statement: str) -> bool:
 
     A reply with a new name, number or day, or with a word such as "no" or "instead", corrects the statement.
     """
+    if len(reply) >= len(statement):
+        return False
     new = tokens.find_keywords(reply) - tokens.find_keywords(statement)
-    if len(reply) >= len(statement) or len(new) > RECEIPT_WORDS_MAX:
+    if len(new) > RECEIPT_WORDS_MAX:
         return False
     corrects = any(
         "negation" in each.signs or not {"corrected", "now"}.isdisjoint(each.cues)
@@ -346,6 +354,7 @@ class StatementReader:
         same_speaker = last and role and last.role == role
         before = last.at if last and same_speaker else None
         own = remove_pasted(memory.content)
+        is_cut = own is not memory.content
         is_receipt = role == "assistant" and _only_repeats(own, self._reported)
         if role == "assistant":
             self._reported = ""
@@ -374,7 +383,7 @@ class StatementReader:
                 text,
                 starts_line,
                 emphasis=0.5 + memory.importance,
-                readable=prose and not is_receipt and sentence in own,
+                readable=prose and not is_receipt and (not is_cut or sentence in own),
             )
             self._add_sentence(statement, before)
             before = statement.at
@@ -551,6 +560,8 @@ def _is_listing(sentence: str, kinds: Sequence[tokens.TokenKind]) -> bool:
 
 def remove_pasted(text: str) -> str:
     """Return a text of several lines without logs, traces and code: from such a line up to an empty one."""
+    if text.count("\n") < 2:
+        return text
     kept: list[str] = []
     pasted = False
     for line in map(str.strip, text.splitlines()):
@@ -560,7 +571,7 @@ def remove_pasted(text: str) -> str:
             )
         if not pasted:
             kept.append(line)
-    return "\n".join(kept) if text.count("\n") > 1 else text
+    return "\n".join(kept)
 
 
 HEAD_CHARS_MIN = 25

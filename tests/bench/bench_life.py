@@ -83,7 +83,7 @@ def main() -> int:
         ) as memory,
     ):
         fill(memory, records)
-        wait_for_vectors(memory)
+        wait_for_vectors(memory.status)
         for stage in BARS:
             if stage == "after":
                 memory.sleep(force=True)

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import psycopg
 from bench.corpus import aged, ask_question
-from bench.meaning_sets import EMBEDDED_WITHIN_S
+from bench.meaning_sets import wait_for_vectors
 from bench.measure import as_request, say
 from bench.report import Report
 from msgspec import structs
@@ -134,11 +134,7 @@ def measure(report: Report, machine: Machine, count: int) -> None:
         call = memory.service.call
         say("embedding")
         spent = Spent(report, machine)
-        until = time.monotonic() + EMBEDDED_WITHIN_S
-        while call(Status()).embedder.embedded < kept:
-            if time.monotonic() > until:
-                raise RuntimeError("the memories were not embedded in time")
-            time.sleep(1)
+        wait_for_vectors(lambda: call(Status()))
         spent.note("embed", kept)
         embedded = machine.log_written() - log
         report.figure("log written by embed, bytes a memory", embedded / kept)

@@ -24,6 +24,7 @@ from support.talk_recall import memories_of, questions_of
 from mnemosyned import Memory
 from mnemosyned.memory.values import EmbedderState, Hit, Tier
 from mnemosyned.verbs.memories import BATCH_MAX, Remember
+from mnemosyned.verbs.upkeep import Stats
 
 SETS = Path(__file__).with_name("sets")
 HALVES = ("tune", "held")
@@ -105,14 +106,14 @@ def fill(memory: Memory, records: Iterable[Remember]) -> None:
     rest = iter(records)
     while batch := list(islice(rest, BATCH_MAX)):
         memory.remember_many(batch)
-    wait_for_vectors(memory)
+    wait_for_vectors(memory.status)
 
 
-def wait_for_vectors(memory: Memory) -> None:
+def wait_for_vectors(read_status: Callable[[], Stats]) -> None:
     """Wait until every memory of working memory has its vector, if it gets one."""
     until = time.monotonic() + EMBEDDED_WITHIN_S
     while time.monotonic() < until:
-        status = memory.status()
+        status = read_status()
         if status.embedder.state is EmbedderState.UNAVAILABLE:
             raise RuntimeError(status.embedder.reason)
         if status.embedder.state is EmbedderState.OFF:

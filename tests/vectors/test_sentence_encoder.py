@@ -148,6 +148,7 @@ def test_an_encoder_that_is_idle_while_it_loads_answers(
 ) -> None:
     monkeypatch.setenv("CACHE_DIRECTORY", str(cache))
     with closing(SentenceEncoder(idle_s=0)) as encoder:
+        # A timer's thread might be too late for it.
         monkeypatch.setattr(encoder, "_start_timer", lambda _: encoder._drop_if_idle())  # noqa: SLF001
 
         assert encoder.embed(["where is the cat"])

@@ -421,9 +421,8 @@ class Connections:
         """Return the result of `begin`; `replan` discards plans first. On errors, give back the connection."""
         try:
             if replan:
-                if (
-                    self._admit
-                ):  # whoever changed the tables may not end this login's connections
+                # Whoever changed the tables may not end this login's connections.
+                if self._admit:
                     self._admit(connection)
                 connection.execute("DISCARD PLANS")
                 self._planned[connection] = time.monotonic()

@@ -132,9 +132,8 @@ class SessionClaims:
     def _is_connection_alive(self, connection: Connection) -> bool:
         """Return True unless the server has ended a connection, and so released all its claims."""
         try:
-            with (
-                self._changing
-            ):  # else it could read the answer that another thread waits for
+            # Without the lock, it could read the answer that another thread waits for.
+            with self._changing:
                 check_alive(connection)
         except psycopg.Error:
             return False
