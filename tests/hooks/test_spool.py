@@ -161,6 +161,21 @@ def test_the_next_warning_has_the_number_of_lost_calls(
     assert warning("SessionStart") == f"{lost}3"
 
 
+def test_each_cause_is_warned_of_once_an_hour(place: Path) -> None:
+    payload = json.dumps({"hook_event_name": "Stop"}).encode()
+
+    def warning(cause: str) -> str | None:
+        notes = (f"waits: {cause}", "full")
+        shown = fallback.put_aside(str(place), payload, b"call", notes, cause)
+        return json.loads(shown).get("systemMessage")
+
+    causes = ("", "401", "", "401")
+    assert [warning(cause) for cause in causes] == ["waits: ", "waits: 401", None, None]
+    hour_ago = time.time() - 3_601
+    os.utime(place / ".warned401", (hour_ago, hour_ago))
+    assert [warning(cause) for cause in causes] == [None, "waits: 401", None, None]
+
+
 def test_the_folder_above_the_spool_is_closed_to_others_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,12 +29,17 @@ BUSY_NOTES = (
 
 
 def put_aside(
-    place: str, payload: bytes, envelope: bytes, notes: tuple[str, str]
+    place: str,
+    payload: bytes,
+    envelope: bytes,
+    notes: tuple[str, str],
+    cause: str = "",
 ) -> bytes:
     """Put a call into a spool if its event stores memories; return the JSON object to print.
 
     `envelope` is the call to store, counted as lost if that fails; `notes` are the warnings for a call that
-    waits, and for a full spool. The user is warned at a session's start, and otherwise at most once an hour.
+    waits, and for a full spool. The user is warned at a session's start, and otherwise at most once an hour
+    for each `cause`.
     """
     try:
         fields = json.loads(payload)
@@ -57,8 +62,9 @@ def put_aside(
     is_start = (
         letters == "sessionstart" and fields.get("source") not in tables["continued"]
     )
-    is_time = is_start or spool.age_s(place, spool.WARNED) >= 3_600
-    if not (is_start or (is_time and spool.touch(place, spool.WARNED))):
+    mark = spool.WARNED + cause
+    is_due = spool.age_s(place, mark) >= 3_600
+    if not (is_start or (is_due and spool.touch(place, mark))):
         return b'{"continue": true}' if name == "beforeSubmitPrompt" else b"{}"
     lost = os.path.join(place, spool.LOST)
     count = os.path.getsize(lost) if os.path.exists(lost) else 0

@@ -206,7 +206,10 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
         until = f"until you {step}"
     said = f"{url} {reason}; what is said now waits here {until}"
     full = f"{url} does not take what is said, and the spool for it or the disk is full"
-    client.print_once(fallback.put_aside(server.place, payload, late, (said, full)))
+    # Each apart: after a slow answer the user still learns that the token is refused.
+    cause = "untrusted" if server.fault else str(server.status or "")
+    notes = (said, full)
+    client.print_once(fallback.put_aside(server.place, payload, late, notes, cause))
 
 
 def _send_rest(server: Server, envelope: Fields, path: str) -> None:

@@ -35,6 +35,7 @@ UNFINISHED_S = 60
 """Age from which an unfinished file is deleted."""
 TEMPORARY = ".tmp-"
 WARNED = ".warned"
+"""Start of the names of files whose times are those of the last warnings, one file per cause."""
 LOST = ".lost"
 """File whose size is the number of calls that were lost since the last warning."""
 SET_ASIDE = ".odd-"
