@@ -217,20 +217,32 @@ def post(*_):
 client.post = post
 client.main()
 """
+STOOD_STILL = """
+from mnemosyned.agents.hooks import client
+
+client.STDIN_S = -1  # over before the first look
+client.main()
+"""
 PROMPT = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Hello."}
 
 
-def test_a_limit_whose_error_python_ignored_is_raised_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "program", [LOSES_ONE, STOOD_STILL], ids=["error ignored", "late look"]
+)
+def test_a_call_at_the_end_of_a_limit_is_kept(tmp_path: Path, program: str) -> None:
     state = {"STATE_DIRECTORY": str(tmp_path), "MNEMOSYNE_HOOK_WAIT_S": "0.01"}
 
-    run = subprocess.run(
-        [sys.executable, "-P", "-c", LOSES_ONE],
-        input=json.dumps(PROMPT).encode(),
-        env={**os.environ, **state},
-        capture_output=True,
-        check=True,
-        timeout=30,
-    )
+    with tempfile.TemporaryFile() as given:
+        given.write(json.dumps(PROMPT).encode())
+        given.seek(0)
+        run = subprocess.run(
+            [sys.executable, "-P", "-c", program],
+            stdin=given,
+            env={**os.environ, **state},
+            capture_output=True,
+            check=True,
+            timeout=30,
+        )
 
     assert isinstance(json.loads(run.stdout), dict)
     assert run.stderr == b""

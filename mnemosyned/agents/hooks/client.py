@@ -220,9 +220,8 @@ def _read_payload(deadline: float) -> bytes:
             return b""
         poll.register(0, select.POLLIN | select.POLLHUP)
         while len(data) <= PAYLOAD_BYTES_MAX:
-            left_ms = int((deadline - time.monotonic()) * 1_000)
-            if left_ms <= 0:
-                return b""
+            # After the deadline, look once more: a machine that stood still has the input by then.
+            left_ms = max(0, int((deadline - time.monotonic()) * 1_000))
             may_be_whole = data.rstrip().endswith(b"}")
             if poll.poll(min(left_ms, PAUSE_MS) if may_be_whole else left_ms):
                 chunk = os.read(0, 1 << 16)
@@ -231,6 +230,8 @@ def _read_payload(deadline: float) -> bytes:
                 data += chunk
             elif may_be_whole and (whole := _cut_first_object(data)):
                 return whole
+            elif not left_ms:
+                return b""
     except (OSError, ValueError):  # closed
         pass
     return b""
