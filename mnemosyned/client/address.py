@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import struct
+import time
 from collections import deque
 
 from mnemosyned import socket_path
@@ -16,6 +17,8 @@ LISTENER_S = 1.0
 """Time limit to ask who listens on a socket."""
 IDLE_MAX = 4
 """Idle connections a client keeps: each counts against the daemon's limit."""
+IDLE_S = 60.0
+"""Time for which one is kept: after a sleep of this machine, its end may be unknown here."""
 
 
 class Address:
@@ -166,18 +169,20 @@ class IdleConnections:
     """A pool of open connections that no call uses; safe to use from several threads and forks."""
 
     def __init__(self) -> None:
-        self._connections: deque[socket.socket] = deque()
+        self._connections: deque[tuple[float, socket.socket]] = deque()
+        """Each with the time since boot, sleep included, at which it became idle."""
         self._process = os.getpid()
 
     def take(self) -> socket.socket | None:
-        """Remove and return the newest connection that is still open, or None; close dead ones."""
+        """Remove and return the newest connection that is still open, or None; close dead and old ones."""
         self._close_inherited()
         while True:  # ends with the last idle one
             try:
-                connection = self._connections.pop()
+                since, connection = self._connections.pop()
             except IndexError:
                 return None
-            if is_quiet(connection):
+            idle_s = time.clock_gettime(time.CLOCK_BOOTTIME) - since
+            if idle_s < IDLE_S and is_quiet(connection):
                 return connection
             connection.close()  # the daemon closed it, or sent unexpected bytes
 
@@ -185,7 +190,8 @@ class IdleConnections:
         """Add a connection to the pool, or close it if the pool is full."""
         self._close_inherited()
         if len(self._connections) < IDLE_MAX:
-            self._connections.append(connection)
+            now = time.clock_gettime(time.CLOCK_BOOTTIME)
+            self._connections.append((now, connection))
         else:
             connection.close()
 
@@ -198,4 +204,4 @@ class IdleConnections:
     def close(self) -> None:
         """Close all connections in the pool."""
         while self._connections:
-            self._connections.pop().close()
+            self._connections.pop()[1].close()

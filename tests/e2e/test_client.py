@@ -10,10 +10,12 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TypeVar
 
 import pytest
@@ -24,6 +26,7 @@ from e2e.scripted_daemon import answer, read_request, reset_unread, saying, scri
 from support.cases import each_case
 
 from mnemosyned import AsyncClient, Client, ContentTooLarge, Memory, Remember
+from mnemosyned.client import address
 from mnemosyned.client.connection import prepare_request
 from mnemosyned.errors import DaemonUnreachable, IdTaken, InvalidTime, NotFound
 
@@ -136,6 +139,24 @@ def test_a_request_that_takes_effect_twice_uses_no_idle_connection(
         assert client.pin("tea").pinned
 
     assert later == []
+
+
+@pytest.mark.parametrize(("slept_s", "is_used"), [(30, True), (90, False)])
+def test_a_connection_from_before_a_sleep_of_the_machine_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+    slept_s: float,
+    is_used: bool,  # noqa: FBT001
+) -> None:
+    """Whoever is at its other end may have closed it, and nobody could say so."""
+    pool, (ours, theirs) = address.IdleConnections(), socket.socketpair()
+    with ours, theirs:
+        pool.put(ours)
+        woken = time.clock_gettime(time.CLOCK_BOOTTIME) + slept_s
+        clock = SimpleNamespace(CLOCK_BOOTTIME=0, clock_gettime=lambda _: woken)
+        monkeypatch.setattr(address, "time", clock)
+
+        assert pool.take() is (ours if is_used else None)
+        assert (ours.fileno() >= 0) is is_used
 
 
 @CLIENTS
