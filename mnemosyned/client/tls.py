@@ -30,6 +30,7 @@ _KEEPALIVE = (
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15),
     (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 120_000),
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
 )
 """A machine that vanished is noticed within two minutes, whatever the call's limit."""
