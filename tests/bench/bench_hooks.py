@@ -166,7 +166,7 @@ def main() -> int:
         home.mkdir()
         authority = Authority(Path(folder) / "authority")
         with running(home, **authority.issue(*NAMES).settings) as daemon:
-            machine = Machine(home, daemon.socket)
+            machine = Machine(home, daemon.socket, wait_s=None)
             filled(daemon, corpus)
             row("a Python that does nothing", bare(machine, options.runs))
             laptop = logged_in(Path(folder) / "laptop", daemon, authority)
@@ -189,7 +189,7 @@ def main() -> int:
             )
             row(f"up: {options.at_once} prompts, {WORKERS} at once", times)
             report.figure("calls that waited in the spool", waiting)
-        absent = Machine(home, room / "absent.sock")
+        absent = Machine(home, room / "absent.sock", wait_s=None)
         say("down")
         times = row(
             "down: prompt", measured(prompt_of(absent, questions), options.runs)

@@ -44,6 +44,8 @@ class Machine:
 
     home: Path
     socket: Path
+    wait_s: str | None = "5"
+    """How long a hook waits for the daemon; None for what is usual, which machines of tests may miss."""
 
     @property
     def spool(self) -> Path:
@@ -56,7 +58,10 @@ class Machine:
         return [path for path in self.spool.iterdir() if path.name[0] != "."]
 
     def environment(self, **variables: str | None) -> dict[str, str]:
-        usual: dict[str, str | None] = {"MNEMOSYNE_SOCKET": str(self.socket)}
+        usual = {
+            "MNEMOSYNE_SOCKET": str(self.socket),
+            "MNEMOSYNE_HOOK_WAIT_S": self.wait_s,
+        }
         return environment(self.home, **(usual | variables))
 
     def hook(self, payload: Json | bytes, **variables: str | None) -> Ran:

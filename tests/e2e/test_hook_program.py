@@ -82,7 +82,7 @@ def test_a_prompt_that_the_tool_cut_inside_a_character_is_stored(
 ) -> None:
     payload = json.dumps(prompt("The fact is XX")).encode()
 
-    ran = beside(daemon).hook(payload.replace(b"XX", mark), MNEMOSYNE_HOOK_WAIT_S="5")
+    ran = beside(daemon).hook(payload.replace(b"XX", mark))
 
     assert ran.answer == {}
     assert said(daemon) == [f"The fact is {kept}"]
@@ -336,8 +336,9 @@ def test_blocking_a_daemon_that_hangs_is_left_after_the_wait_that_is_set(
 
 
 def test_blocking_a_start_waits_longer_for_its_briefing(machine: Machine) -> None:
+    event = {"hook_event_name": "sessionStart", "session_id": "s"}
     with bad_daemon(machine.socket, hang):  # hangs up after a second
-        ran = machine.hook({"hook_event_name": "sessionStart", "session_id": "s"})
+        ran = machine.hook(event, MNEMOSYNE_HOOK_WAIT_S=None)
 
     assert ran.seconds > 1
 
@@ -348,7 +349,7 @@ def test_blocking_a_daemon_that_accepts_nobody_is_left(machine: Machine) -> None
         listener.listen(0)
         with socket.socket(socket.AF_UNIX) as other:
             other.connect(str(machine.socket))  # the backlog is full
-            ran = machine.hook(prompt("A fact"))
+            ran = machine.hook(prompt("A fact"), MNEMOSYNE_HOOK_WAIT_S=None)
 
     assert "mnemosyned runs, but is busy" in ran.answer["systemMessage"]
     assert len(machine.waiting) == 1

@@ -84,7 +84,9 @@ class Laptop(Machine):
     """A laptop with a token file, whose programs find their daemon as a user's do."""
 
     def environment(self, **variables: str | None) -> dict[str, str]:
-        return environment(self.home, **variables)
+        return environment(
+            self.home, **{"MNEMOSYNE_HOOK_WAIT_S": self.wait_s, **variables}
+        )
 
     def mnem(self, *words: str, stdin: bytes = b"") -> CompletedProcess[bytes]:
         return mnem(*words, home=self.home, stdin=stdin)
@@ -229,7 +231,7 @@ def trust_another(server: Server, laptop: Laptop) -> None:
 
 
 def fill_memory(_: Server, laptop: Laptop) -> None:
-    laptop.hook(prompt("The well is deep."), MNEMOSYNE_HOOK_WAIT_S="5")
+    laptop.hook(prompt("The well is deep."))
 
 
 def upgrade_the_tables(server: Server, _: Laptop) -> None:
@@ -263,7 +265,7 @@ def test_a_call_that_is_refused_waits_and_the_warning_says_why(
         set_up(laptop, server, "claude-code")
         hinder(server, laptop)
         said = prompt("The bike is blue.", session="s2")
-        warning = laptop.hook(said, MNEMOSYNE_HOOK_WAIT_S="5").answer["systemMessage"]
+        warning = laptop.hook(said).answer["systemMessage"]
 
     assert reason in warning
     assert len(laptop.waiting_for_server()) == 1
