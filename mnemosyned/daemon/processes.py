@@ -285,6 +285,8 @@ class FirstProcess:
         """When each process answered last, by the monotonic clock."""
         self._answers: dict[int, tuple[int, bytes]] = {}
         self._asked = 0
+        self._checked = 0.0
+        """When the last check asked each process for an answer, by the monotonic clock."""
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -311,9 +313,11 @@ class FirstProcess:
             self.signal_all(signal.SIGHUP)
         with self._changed:
             for number, answered in self._answered.items():
-                if time.monotonic() - answered > SILENT_S:
+                # If this process stood still since then, so did the others: they get another turn.
+                if self._checked - answered > SILENT_S:
                     log.error("process_silent", number=number)
                     self._running[number].kill()
+            self._checked = time.monotonic()
             self._ask_for_samples()
 
     def signal_all(self, number: signal.Signals) -> None:
@@ -335,7 +339,7 @@ class FirstProcess:
                 process.kill()
 
     def sum_samples(self, own: Collector) -> Iterator[Sample]:
-        """Yield the samples of `own` and of the further processes, summed; leave out late processes."""
+        """Yield the samples of `own` and of the further processes, summed; of a late one those it sent last."""
         with self._changed:
             asked = self._ask_for_samples()
             self._changed.wait_for(
@@ -345,9 +349,7 @@ class FirstProcess:
                 ),
                 ANSWER_S,
             )
-            answers = [
-                encoded for sent, encoded in self._answers.values() if sent >= asked
-            ]
+            answers = [encoded for _, encoded in self._answers.values()]
         samples = list(own())
         for encoded in answers:
             samples += _SAMPLES.decode(encoded)

@@ -3,6 +3,7 @@
 import queue
 import socket
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -45,3 +46,23 @@ def test_the_end_of_a_process_that_read_nothing_is_no_wait() -> None:
     theirs.close()
 
     assert is_closed
+
+
+def test_a_daemon_that_stood_still_ends_no_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    killed: list[int] = []
+    moments = iter((0.0, 10.0, 500.0, 510.0))
+    clock = SimpleNamespace(monotonic=lambda: next(moments))
+    monkeypatch.setattr(processes, "time", clock)
+    group = FirstProcess(2, ())
+    process = SimpleNamespace(kill=lambda: killed.append(1))
+    monkeypatch.setattr(group, "_running", {1: process})
+    monkeypatch.setattr(group, "_answered", {1: 0.0})
+
+    for _ in range(3):
+        group.check(None)
+        assert killed == []
+
+    group.check(None)
+    assert killed == [1]
