@@ -167,7 +167,8 @@ def test_each_cause_is_warned_of_once_an_hour(place: Path) -> None:
     def warning(cause: str) -> str | None:
         notes = (f"waits: {cause}", "full")
         shown = fallback.put_aside(str(place), payload, b"call", notes, cause)
-        return json.loads(shown).get("systemMessage")
+        told: str | None = json.loads(shown).get("systemMessage")
+        return told
 
     causes = ("", "401", "", "401")
     assert [warning(cause) for cause in causes] == ["waits: ", "waits: 401", None, None]
