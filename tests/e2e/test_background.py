@@ -6,7 +6,6 @@ import os
 import pty
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -110,6 +109,11 @@ def test_a_trigger_that_is_switched_on_starts_a_cycle_and_is_logged(
     assert set(triggers(daemon)) == {name}
 
 
+def sockets(pid: int) -> int:
+    links = [os.readlink(file) for file in Path(f"/proc/{pid}/fd").iterdir()]  # noqa: PTH115
+    return sum(link.startswith("socket:") for link in links)
+
+
 @pytest.mark.parametrize(
     ("words", "shown", "done"),
     [
@@ -130,7 +134,7 @@ def test_on_a_terminal_a_long_command_shows_how_far_it_is(
         stdout=subprocess.PIPE,
         stderr=terminal,
     )
-    time.sleep(4)
+    eventually(lambda: sockets(command.pid) == 2, "it asks how far the daemon is")
     daemon.process.send_signal(signal.SIGCONT)
     printed, _ = command.communicate(timeout=WAIT_S)
     os.close(terminal)
