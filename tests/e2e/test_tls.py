@@ -360,23 +360,20 @@ def test_a_hundred_calls_at_once_are_answered(door: Door) -> None:
 
 @pytest.mark.thorough
 def test_events_come_over_tls(door: Door) -> None:
-    def talk() -> None:
-        time.sleep(0.3)
-        with door.client() as client:
-            client.remember("Ada drinks Assam")
-
-    threading.Thread(target=talk).start()
     with door.client() as client:
-        assert next(iter(client.events())).memories[0].text == "Ada drinks Assam"
+        events = client.events()
+        client.remember("Ada drinks Assam")
+        heard = next(events)
+    assert heard.memories[0].text == "Ada drinks Assam"
 
     async def listen() -> str:
-        threading.Thread(target=talk).start()
         async with door.async_client() as client:
-            async for event in client.events():
+            await client.remember("Ada drinks Ceylon")
+            async for event in client.events(after=heard.id):
                 return event.memories[0].text
         return ""
 
-    assert asyncio.run(listen()) == "Ada drinks Assam"
+    assert asyncio.run(listen()) == "Ada drinks Ceylon"
 
 
 # -------------------------------------------------------------- what is sent again
