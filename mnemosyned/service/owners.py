@@ -16,6 +16,8 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+import msgspec
+
 from mnemosyned.config.settings import OWNER_LIMITS, OwnersConfig
 from mnemosyned.errors import InvalidRequest, LimitReached
 from mnemosyned.fairness import USERS_MAX, OwnerAllowance
@@ -94,14 +96,15 @@ class OwnerLimiter:
         self._allowances["requests_per_minute"].use(owner, 1)
 
     def use_write(self, owner: int, *, memories: int, size: int) -> None:
-        """Count a write to an owner's memory: new `memories` and `size`, their bytes of text.
+        """Count a write to an owner's memory: new `memories`, and `size`, the bytes that it stores.
 
-        A write that stores none counts as one. Raises `LimitReached`, with nothing counted, and
+        A write without new memories counts as one. Raises `LimitReached`, with nothing counted, and
         `StorageFailed`.
         """
         self._check("writes_per_minute", owner)
-        if memories:
+        if memories or size:
             self._check("bytes_per_day", owner)
+        if memories:
             limit = self._limit_of("memories_max", owner)
             if limit is not None:
                 known = self._look_up_owner(owner)
@@ -131,7 +134,7 @@ class OwnerLimiter:
         elif isinstance(request, RememberMany):
             memories = request.memories
         count = len(memories) or isinstance(request, Compact)
-        size = sum(len(memory.content.encode()) for memory in memories)
+        size = sum(map(_stored_bytes, memories or (request,)))
         self.use_write(owner, memories=count, size=size)
 
     def begin_stream(self, owner: int) -> None:
@@ -201,6 +204,16 @@ class OwnerLimiter:
                 if len(self._known) > USERS_MAX:
                     self._known.popitem(last=False)
         return known
+
+
+def _stored_bytes(request: Request[Any]) -> int:
+    """Return the bytes of a request's new text, and of its metadata."""
+    values = (getattr(request, name, None) for name in ("content", "text", "metadata"))
+    return sum(
+        len(value.encode() if isinstance(value, str) else msgspec.json.encode(value))
+        for value in values
+        if value
+    )
 
 
 def administer(owners: AdministeredOwners, config: OwnersConfig, call: Request[R]) -> R:

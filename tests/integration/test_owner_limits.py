@@ -21,7 +21,8 @@ from mnemosyned.service.owners import (
     OwnerLimiter,
 )
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.memories import Pin, Remember, RememberMany
+from mnemosyned.verbs.conversation import Learn
+from mnemosyned.verbs.memories import EditMemory, Pin, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
 
 ANNA, BERT = 2, 3
@@ -247,9 +248,14 @@ def test_a_request_counts_by_the_memories_that_it_has(owners: Owners) -> None:
         (Remember("süß"), [1, 5]),
         (RememberMany([Remember("12345678")] * 9), [10, 77]),
         (Pin("a"), [11, 77]),
+        (Remember("12", metadata={"a": "34"}), [12, 89]),
+        (EditMemory(id="a", text="1" * 9_900), [13, 9_989]),
+        (Learn("Say 1234567"), [14, 10_000]),
     ):
         owners.limiter.admit(ANNA, request)
         assert [use.used for use in owners.limiter.list_uses(ANNA)] == used
+    refusal(lambda: owners.limiter.admit(ANNA, EditMemory(id="a", text="1")))
+    owners.limiter.admit(ANNA, EditMemory(id="a", session="x"))
 
 
 def test_each_line_of_an_export_counts_as_a_memory(
