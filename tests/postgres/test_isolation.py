@@ -19,6 +19,7 @@ from fuzz.requests import Requests, Sent, by_get, by_post
 from postgres.served import Memory, Service, serve_in_process
 from support.postgres import rows_of, run
 
+from mnemosyned.errors import StorageFailed
 from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.storage.postgres.owners import PostgresOwners
 
@@ -210,6 +211,7 @@ def test_the_settings_of_a_login_change_no_answer(
                 "intervalstyle = iso_8601",
                 "extra_float_digits = -9",
                 "default_transaction_isolation = serializable",
+                "row_security = off",
             )
         ),
     )
@@ -225,3 +227,23 @@ def test_the_settings_of_a_login_change_no_answer(
         kept = memory.call("get", id="m")["memory"]
 
     assert (kept["importance"], found["id"]) == (0.1234567, "m")
+
+
+@pytest.mark.parametrize("path", ["", "serving_only"])
+def test_a_login_that_does_not_look_where_its_tables_are_is_told(
+    dsn: str, served: str, path: str
+) -> None:
+    """Else it would be told to have another role made, and then keep a second, empty memory."""
+    run(
+        dsn,
+        "CREATE SCHEMA serving_only AUTHORIZATION serving_only",
+        f"ALTER ROLE serving_only SET search_path = '{path}'",
+    )
+    with pytest.raises(StorageFailed) as error, serve_in_process(served):
+        pass
+    _, _, statement = error.value.message.rpartition(", run ")
+
+    run(dsn, statement)
+
+    with serve_in_process(served):
+        pass

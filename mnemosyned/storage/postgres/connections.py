@@ -156,7 +156,8 @@ ANNOUNCEMENTS_MAX = 10
 # The driver cannot read other forms of times; the defaults of a server or role may be others.
 _OPTIONS = (
     "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=1 "
-    r"-c default_transaction_isolation=read\ committed -c client_min_messages=warning -c jit=off"
+    r"-c default_transaction_isolation=read\ committed -c client_min_messages=warning -c jit=off "
+    "-c row_security=on"  # off refuses what a policy would limit
 )
 _LIMITS = f"-c lock_timeout={LOCK_WAIT_MS} -c idle_in_transaction_session_timeout={STALLED_MS}"
 # The server lets a session wait that does nothing, and ends one whose machine has vanished.
