@@ -271,6 +271,30 @@ def test_a_call_that_is_refused_waits_and_the_warning_says_why(
     assert len(laptop.waiting_for_server()) == 1
 
 
+def test_a_reader_of_a_group_is_told_and_nothing_waits(
+    server: Server, laptop: Laptop
+) -> None:
+    stop = claude(laptop, "Stop")
+    write_lines(
+        Path(stop["transcript_path"]), [claude_line("user", DECIDED, uuid="u1")]
+    )
+    with server.up(), open_owners(server.dsn) as owners:
+        owners.add("crew", is_group=True)
+        owners.join("crew", "anna", (Scope.READ,))
+        set_up(laptop, server, "claude-code")
+        assert laptop.mnem("use", "crew", "/").returncode == 0
+        answers = [laptop.hook(stop).answer for _ in range(2)]
+        assert "is not stored; mnem use" in answers[0]["systemMessage"]
+        assert answers[1] == {}
+        assert laptop.waiting_for_server() == []
+
+        owners.join("crew", "anna", (Scope.READ, Scope.WRITE))
+        eventually(
+            lambda: laptop.hook(stop) and server.texts(owner="crew"),
+            "the transcript is sent",
+        )
+
+
 def test_a_folder_decides_without_hooks_too(server: Server, laptop: Laptop) -> None:
     shop, diary = laptop.home / "shop", laptop.home / "diary"
     for folder in (shop, diary):

@@ -37,9 +37,9 @@ def put_aside(
 ) -> bytes:
     """Put a call into a spool if its event stores memories; return the JSON object to print.
 
-    `envelope` is the call to store, counted as lost if that fails; `notes` are the warnings for a call that
-    waits, and for a full spool. The user is warned at a session's start, and otherwise at most once an hour
-    for each `cause`.
+    `envelope` is the call to store, empty for none, counted as lost if that fails; `notes` are the
+    warnings for a call that waits, and for a full spool. The user is warned at a session's start, and
+    otherwise at most once an hour for each `cause`.
     """
     try:
         fields = json.loads(payload)
@@ -52,7 +52,8 @@ def put_aside(
     name = find_text(fields, tables["fields"]["name"])
     letters = "".join(filter(str.isalpha, name)).lower()
     is_kept = True
-    if not name or any(letters in names.split() for names in tables["events"].values()):
+    is_event = any(letters in names.split() for names in tables["events"].values())
+    if envelope and (is_event or not name):
         try:
             is_kept = bool(spool.put(place, choose_file_name(fields), envelope))
         except OSError:

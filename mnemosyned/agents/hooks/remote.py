@@ -205,6 +205,11 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
         )
         until = f"until you {step}"
     said = f"{url} {reason}; what is said now waits here {until}"
+    if server.remote.owner and b'"scope_missing"' in answer:
+        # A group's reader would fill the spool for nothing. Once the reader may write, a hook sends the
+        # transcript.
+        late = b""
+        said = f"{url} {reason}; what is said is not stored; mnem use chooses another memory for this folder"
     full = f"{url} does not take what is said, and the spool for it or the disk is full"
     # Each apart: after a slow answer the user still learns that the token is refused.
     cause = "untrusted" if server.fault else str(server.status or "")
