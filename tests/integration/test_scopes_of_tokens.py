@@ -202,6 +202,15 @@ def test_a_preview_needs_the_scope_of_its_verb_and_read(
     assert code == 200, answer
 
 
+@each_case(
+    ("scope", "code"), [(Scope.READ, 200), (Scope.WRITE, 403), (Scope.FORGET, 403)]
+)
+def test_what_can_be_undone_is_shown_to_who_may_read(
+    filled: Service, scope: Scope, code: int
+) -> None:
+    assert filled.call(filled.token(scope), "undo", list=True)[0] == code
+
+
 def test_every_verb_with_a_preview_is_among_these() -> None:
     having = {
         name for name, verb in VERBS.items() if "dry_run" in verb.__struct_fields__
