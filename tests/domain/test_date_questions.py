@@ -49,6 +49,14 @@ def span(since: str, until: str) -> TimeSpan:
     ("what happened last weekend", "2026-03-14", "2026-03-16"),
     ("what did we sell in Q4", "2025-10-01", "2026-01-01"),
     ("the revenue of Q3 2024", "2024-07-01", "2024-10-01"),
+    # A week by its number: the latest, or the next to come.
+    ("what happened in week 10?", "2026-03-02", "2026-03-09"),
+    ("was war in KW 47?", "2025-11-17", "2025-11-24"),
+    ("cosa è successo nella settimana 10", "2026-03-02", "2026-03-09"),
+    ("qu'est-ce qu'on a fait la semaine 10 ?", "2026-03-02", "2026-03-09"),
+    ("what is due in week 10", "2027-03-08", "2027-03-15"),
+    ("KW 2/2025", "2025-01-06", "2025-01-13"),
+    ("last week 3 people came", "2026-03-09", "2026-03-16"),
     # From one named time to the end of a later one: the latest that is over, or the next.
     ("what changed between Friday and Sunday", "2026-03-13", "2026-03-16"),
     ("what changed between Thursday and Tuesday", "2026-03-12", "2026-03-18"),
@@ -185,6 +193,7 @@ def test_a_time_alone_is_known_in_other_languages(text: str) -> None:
     "what do I do on Monday mornings", "que fait-on le lundi matin", "cosa faccio il lunedì mattina",
     "give it to an engineer", "qual è la segunda opção", "op de 3e plaats", "it runs with 3.10",
     "is it on the 3rd floor", "room 2024", "the next step", "which Q4 model do we use",
+    "week 3 of the course", "a week 3 exam", "weeks 3-4", "KW 60",
 ])  # fmt: skip
 def test_other_words_numbers_and_verbs_mean_no_time(text: str) -> None:
     assert parse_times(text, NOW).spans == ()

@@ -159,6 +159,8 @@ def _calendar_span(
         return _season_span(groups, today)
     if "feast" in groups:
         return _easter_span(groups, today, ahead=ahead)
+    if "numbered" in groups:
+        return _numbered_week_span(groups, today, ahead=ahead)
     month = ENGLISH_MONTHS.get(groups.get("name", "")) or int(groups.get("month", 0))
     if month:
         return _month_span(groups, today, month, ahead=ahead)
@@ -229,6 +231,21 @@ def _easter_span(
         moon_day = shift(today.replace(year=year, month=3, day=21), moon * _DAY)
         begin = shift(moon_day, ((6 - moon_day.weekday() or 7) - 2) * _DAY)
         end = shift(begin, 4 * _DAY)
+        if end > today if ahead else begin <= today:
+            break
+    return TimeSpan(begin, end)
+
+
+def _numbered_week_span(
+    groups: Mapping[str, str], today: datetime, *, ahead: bool
+) -> TimeSpan:
+    """Return an ISO week: of the named year, else the latest that began or, with `ahead`, the next to end."""
+    this_year = today.isocalendar().year
+    years = [int(groups["year"])] if "year" in groups else []
+    for year in years or (this_year, this_year + (1 if ahead else -1)):
+        monday = datetime.fromisocalendar(year, int(groups["numbered"]), 1)
+        begin = monday.replace(tzinfo=today.tzinfo)
+        end = shift(begin, _WEEK)
         if end > today if ahead else begin <= today:
             break
     return TimeSpan(begin, end)
@@ -346,7 +363,9 @@ _BOUNDED_GROUPS = {"weekday", "word", "tonight", "part", "unit"}
 _POSSESSIVES, _INCLUSIVE = ("'s ", "’s "), {"after": "since", "before": "until"}
 """Ends of a time's name that make it an event's, and the bounds with which a part of that time counts:
 "before yesterday's meeting" is yesterday, too."""
-_VERBATIM_GROUPS = {"month", "year", "season", "quarter", "weekday", "feast"}
+_VERBATIM_GROUPS = {
+    *("month", "year", "season", "quarter", "weekday", "feast", "numbered")
+}
 """Groups whose words a memory may contain verbatim; "yesterday" was another day then."""
 
 
@@ -383,7 +402,8 @@ A pattern without such words is tried on any text.
 
 
 _HINTS = frozenset(
-    "ago last past previous this next yesterday today tomorrow tonight noon weekend easter q1 q2 q3 q4".split()
+    "ago last past previous this next yesterday today tomorrow tonight noon weekend easter q1 q2 q3 q4"
+    " week kw kalenderwoche semaine semana settimana vecka".split()
 ).union(WEEKDAYS_IN_TEXT, ENGLISH_MONTHS)
 """Words of which every time expression without a year has at least one."""
 
