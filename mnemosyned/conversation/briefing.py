@@ -125,6 +125,8 @@ def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStateme
         if len(text) <= ANSWER_CHARS_MAX and (question := questions.get(memory.id)):
             text = f"{question} → {text}"
             keywords = find_keywords(text)
+        elif text.isascii() and " " not in text:
+            continue  # a number or a name that nobody asked for
         yield ProjectStatement(memory, kind, text, keywords)
 
 
@@ -173,7 +175,7 @@ def _find_telling_sentences(
     Left out are questions, greetings, requests for work, feelings, hypotheses, results of tests, pasted lines,
     long sentences, and those mainly about a secret. `is_agent` is True for an agent's memory.
     """
-    has_secret = mask_secrets(content) != content
+    has_secret = PLACEHOLDER.search(mask_secrets(content)) is not None
     for sentence, _ in split_sentences(remove_pasted(content)):
         text = remove_farewell(sentence.strip())
         if is_question(text) or text.endswith(":") or len(text) > SENTENCE_CHARS_MAX:
@@ -287,7 +289,7 @@ def leave_out_rules(rules: Sequence[str], text: str, message: str) -> str:
 def drop_repetitions(
     statements: Sequence[ProjectStatement], *, known: Iterable[frozenset[str]] = ()
 ) -> Iterator[ProjectStatement]:
-    """Yield the statements without repetitions.
+    """Yield the statements without repetitions, and without older readings, such as "glucose 148" before "glucose 137".
 
     A repetition has most of its keywords in one newer or `known` statement; `statements` come newest
     first. Only statements with a common rare word are compared (prefix filtering: Chaudhuri et al., "A
@@ -295,6 +297,7 @@ def drop_repetitions(
     """
     counts = Counter(word for each in statements for word in each.keywords)
     seen_by_word: dict[str, list[frozenset[str]]] = defaultdict(list)
+    readings: set[str] = set()
 
     def add(words: frozenset[str]) -> None:
         for word in words:
@@ -304,6 +307,11 @@ def drop_repetitions(
         add(words)
     for statement in statements:
         words = statement.keywords
+        named = [word for word in words if not word[0].isdigit()]
+        if len(named) == 1 < len(words):
+            if named[0] in readings:
+                continue
+            readings.add(named[0])
         needed = ceil(SAME_SHARE * len(words))
         rarest = sorted(words, key=lambda word: (counts[word], word))
         near = (

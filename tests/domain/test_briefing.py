@@ -93,6 +93,9 @@ def test_a_statement_has_its_kind(text: str, kind: str) -> None:
     "The password is hunter2-Xy9! I did not write it down anywhere.",
     "Ada decided: we deploy on Tuesdays, never on Fridays",
     "la contraseña del pdf de B es Riu-Ter*2025", "le mot de passe du wifi est Soleil-2019",
+    # What a store masked is as little news as the secret itself.
+    "the db password is [secret:password]", "INC-889. cause?", "141", "whats the size of the pool",
+    "was heißt headset auf deutsch", "quante pastiglie prende adesso la mattina",
     "me duele la cabeza, hasta mañana", "d'accord, à demain !", "noté, merci pour ton aide",
 ])  # fmt: skip
 def test_what_says_nothing_to_a_later_session_is_left_out(text: str) -> None:
@@ -186,6 +189,14 @@ def test_a_newer_statement_hides_an_older_one_in_the_same_words() -> None:
     found = find_statements(said(PROXY, branches, PROXY.replace("8", "9", 1)))
 
     assert [each.memory.id for each in drop_repetitions(list(found))] == ["m2", "m1"]
+
+
+def test_of_readings_only_the_newest_is_told() -> None:
+    newest, pulse = "glucose 137", "pulse 61"
+
+    found = find_statements(said("glucose 159", pulse, "glucose 148", newest))
+
+    assert [each.text for each in drop_repetitions(list(found))] == [newest, pulse]
 
 
 @given(
