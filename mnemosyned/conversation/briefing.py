@@ -289,7 +289,7 @@ def leave_out_rules(rules: Sequence[str], text: str, message: str) -> str:
 def drop_repetitions(
     statements: Sequence[ProjectStatement], *, known: Iterable[frozenset[str]] = ()
 ) -> Iterator[ProjectStatement]:
-    """Yield the statements without repetitions, and without older readings, such as "glucose 148" before "glucose 137".
+    """Yield the statements without repetitions, and without older readings: "pulse 64" if it is 61 now.
 
     A repetition has most of its keywords in one newer or `known` statement; `statements` come newest
     first. Only statements with a common rare word are compared (prefix filtering: Chaudhuri et al., "A

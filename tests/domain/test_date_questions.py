@@ -181,8 +181,12 @@ def test_a_noun_that_another_language_has_as_a_stop_word_is_asked_for() -> None:
         assert not parse_times(f"what about the {noun} on 22 November", NOW).only_time
 
 
-@each_case("text", ["Was ist gestern passiert?", "¿Qué hice ayer?", "il mese scorso"])
-def test_a_time_alone_is_known_in_other_languages(text: str) -> None:
+@each_case("text", [
+    "Was ist gestern passiert?", "¿Qué hice ayer?", "il mese scorso",
+    "what did we decide on 18 November?", "was haben wir gestern besprochen?",
+    "cosa abbiamo deciso ieri?", "¿qué dije ayer?", "qu'est-ce qu'on a décidé hier ?",
+])  # fmt: skip
+def test_a_question_for_a_time_alone_is_known(text: str) -> None:
     assert parse_times(text, NOW).only_time
 
 

@@ -401,6 +401,7 @@ A pattern without such words is tried on any text.
 """
 
 
+_ENGLISH_DEEDS = frozenset(LANGUAGES[0].deeds.split())
 _HINTS = frozenset(
     "ago last past previous this next yesterday today tomorrow tonight noon weekend easter q1 q2 q3 q4"
     " week kw kalenderwoche semaine semana settimana vecka".split()
@@ -523,7 +524,9 @@ class _TimeReader:
             return QuestionTimes((), self._text, order=order, subject_text=subject)
         words = WORD.findall(fold_case(self._unmatched))
         only_asks = any(map(frozenset(words).issubset, _question_words_by_language()))
-        is_vague_question = only_asks or all(map(is_vague, words))
+        is_vague_question = only_asks or all(
+            is_vague(word) or word in _ENGLISH_DEEDS for word in words
+        )
         only_time = is_vague_question and not _DUTY.search(self._unmatched)
         return QuestionTimes(
             self.spans,
