@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -71,6 +72,7 @@ ROLES: Mapping[str, Role] = _TABLES["roles"]
 TEXT_KINDS = (None, *_TABLES["text_kinds"])
 TOOL_KINDS = frozenset(_TABLES["tool_kinds"])
 CLAUDE_PEOPLE = _TABLES["claude_people"]
+_CURSOR_TIME = _compile(_TABLES["cursor_time"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,8 @@ def parse_line(line: TranscriptLine) -> ParsedLine:
             return NOTHING
         content = message.get("content", message.get("parts"))
         return parse_message(kind, content, time, id=line.get("uuid"), is_copied=True)
-    if "role" in line and isinstance(message, Mapping):  # Cursor: no ids and no times
-        return parse_message(line["role"], message.get("content"), time)
+    if "role" in line and isinstance(message, Mapping):
+        return _parse_cursor(line["role"], message.get("content"))
     id, data = line.get("id"), line.get("data")
     if kind in ("user", "gemini") and "content" in line:  # tool calls beside the text
         calls = bool(line.get("toolCalls"))
@@ -141,6 +143,28 @@ def parse_line(line: TranscriptLine) -> ParsedLine:
         calls = kind.startswith("tool.") or bool(data.get("toolRequests"))
         return parse_message(kind, data.get("content"), time, id=id, calls_tool=calls)
     return NOTHING
+
+
+def _parse_cursor(role: object, content: object) -> ParsedLine:
+    """Return the message or tool call in a line of Cursor, whose prompts have their time in the text.
+
+    The mark that Cursor writes in place of a thought is left out.
+    """
+    parsed = parse_message(role, content, None)
+    for message in parsed.messages:
+        text, moment = message.text.rstrip(), None
+        if message.role == "assistant":
+            text = text.removesuffix("[REDACTED]")
+        elif said := _CURSOR_TIME.search(text):
+            text = text.replace(said[0], "", 1)
+            day, hours, minutes = said.groups("00")
+            with suppress(ValueError):  # a date that is none
+                zoned = f"{day} {int(hours):+03d}{minutes}"
+                moment = datetime.strptime(zoned, "%b %d, %Y, %I:%M %p %z")
+        return replace(
+            parsed, messages=(replace(message, text=text, created_at=moment),)
+        )
+    return parsed
 
 
 def _parse_codex(line: TranscriptLine) -> ParsedLine:
@@ -464,16 +488,18 @@ def read_transcript(
             stream.seek(position - 1)
             if stream.read(1) not in (b"\n", b"}"):
                 position = 0
-        if path.endswith(".json"):
+        if "/subagents/" in path.partition("/agent-transcripts/")[2]:
+            reading = TranscriptReading(position=size)
+        elif path.endswith(".json"):
             reading = _read_document(stream, size, position)
         else:
             reading = _read_lines(stream, size, position, bytes_max, finished=finished)
-    modified = datetime.fromtimestamp(status.st_mtime, tz=UTC)
-    messages = tuple(
-        message if message.created_at else replace(message, created_at=modified)
-        for message in clean_messages(reading.messages)
-    )
-    return replace(reading, messages=messages, file=identity)
+    said = datetime.fromtimestamp(status.st_mtime, tz=UTC)
+    messages = []
+    for message in clean_messages(reading.messages):
+        said = message.created_at or said  # an answer without a time, as its prompt
+        messages.append(replace(message, created_at=said))
+    return replace(reading, messages=tuple(messages), file=identity)
 
 
 def _open_transcript(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]:

@@ -61,6 +61,8 @@ def test_what_a_transcript_says_is_stored(shop: Shop, case: dict[str, Any]) -> N
     assert [memory.content for memory in said] == case["texts"]
     roles = case.get("roles", ["user", "assistant"])
     assert [memory.role for memory in said] == roles
+    if "times" in case:
+        assert [str(memory.created_at) for memory in said] == case["times"]
 
 
 def test_a_fork_that_repeats_its_history_stores_it_once(shop: Shop) -> None:
