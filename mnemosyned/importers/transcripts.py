@@ -135,7 +135,9 @@ def parse_line(line: TranscriptLine) -> ParsedLine:
         return ParsedLine(tuple(parse_document(line["$set"])))
     if isinstance(line.get("source"), str) and "content" in line:  # Antigravity
         time, calls = line.get("created_at"), bool(line.get("tool_calls"))
-        return parse_message(line["source"], line["content"], time, calls_tool=calls)
+        is_said = line.get("type", "USER_INPUT") in _TABLES["antigravity_said"]
+        kind = line["source"] if is_said else ""
+        return parse_message(kind, line["content"], time, calls_tool=calls)
     if isinstance(kind, str) and isinstance(data, Mapping):  # Copilot
         marks = map({**data, **line}.get, _TABLES["copilot_not_said"])
         if any(marks) or data.get("source") not in (None, "user"):
