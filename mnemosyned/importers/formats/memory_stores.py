@@ -311,6 +311,8 @@ class StoreFormat(ImportFormat):
                             yield from self._read_element(
                                 kind, element, top, place, number
                             )
+                        else:  # of which Letta keeps the names of agents
+                            self.split_rows(kind, element.value)
                 except SourceRefused as broken:  # other documents may be whole
                     yield BadRecord(f"{source.name} {name}".strip(), str(broken))
 
