@@ -415,18 +415,18 @@ class Letta(StoreFormat):
         if kind != "message":
             return [(kind, value)]
         if "role" in value:
-            return [(kind, _add_words(value))]
+            return [(kind, _add_words(value, {}))]
         agent = text_in(value.get("name"))
         for id in _list_in(value.get("block_ids")):
             self._agents[str(id)] = agent
         said = value.get("messages")
         return [
-            (kind, {**_add_words(object_in(each)), "agent": agent})
+            (kind, {**_add_words(object_in(each), value), "agent": agent})
             for each in (said if isinstance(said, list) else ())
         ]
 
 
-def _add_words(message: Row) -> Row:
+def _add_words(message: Row, agent: Row) -> Row:
     """Return a Letta message with the field `words`: what the user or the agent said; empty for others."""
     role, content = message.get("role"), message.get("content")
     # A text may itself be JSON.
@@ -446,8 +446,8 @@ def _add_words(message: Row) -> Row:
             for each in functions
             if each.get("name") == "send_message"
         ]
-        # Beside a call, the text is the agent's thought.
-        words = "\n".join(filter(None, sent)) if functions else words
+        if functions and agent.get("agent_type") != "letta_v1_agent":
+            words = "\n".join(filter(None, sent))  # the text is the agent's thought
     else:
         words = ""
     return {**message, "words": words}
