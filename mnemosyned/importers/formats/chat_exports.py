@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
-from mnemosyned.importers.formats.memory_stores import StoreFormat, object_in
+from mnemosyned.importers.formats.memory_stores import StoreFormat, list_in, object_in
 from mnemosyned.importers.importer import text_in
 from mnemosyned.importers.transcripts import text_of
 
@@ -13,12 +15,10 @@ Json = Mapping[str, Any]
 CHATGPT_ROLES = frozenset({"user", "assistant"})
 CHATGPT_TEXT_KINDS = frozenset({"text", "multimodal_text"})
 """Kinds of content of a message; other kinds are a tool's, a plan, or instructions."""
-_PART_NAMES: Mapping[str, str] = {
-    "image_asset_pointer": "[image]",
-    "audio_asset_pointer": "",
-    "real_time_user_audio_video_asset_pointer": "",
-}
-"""Parts without words; spoken words are a part of their own."""
+_MARK = re.compile(
+    "([ \t]*)(?:\ue200(\\w+)\ue202?([^\ue200\ue201]*)\ue201|【[\\d:]+†[^】\\n]{0,99}】)"
+)
+"""A mark in ChatGPT's answers: a citation, a widget, or words that are shown as a link."""
 
 
 class ChatGptExport(StoreFormat):
@@ -28,13 +28,7 @@ class ChatGptExport(StoreFormat):
         """Yield (kind, message) for the visible messages on the shown branch of a conversation."""
         conversation = object_in(value)
         mapping = conversation["mapping"]
-        first = next(iter(mapping), "")
-        about = {
-            "conversation": conversation.get("conversation_id")
-            or conversation.get("id")
-            or first,
-            "title": conversation.get("title"),
-        }
+        ids = (conversation.get("conversation_id"), conversation.get("id"), *mapping)
         said = conversation.get("create_time")
         for node in _find_shown_branch(conversation, mapping):
             message = mapping[node].get("message")
@@ -48,7 +42,8 @@ class ChatGptExport(StoreFormat):
                 yield (
                     kind,
                     {
-                        **about,
+                        "conversation": next(filter(None, ids)),
+                        "title": conversation.get("title"),
                         "text": text,
                         "id": text_in(message.get("id")) or node,
                         "role": message["author"]["role"],
@@ -91,16 +86,35 @@ def _is_visible_message(message: Json) -> bool:
 def _read_part_text(part: Any) -> str:  # noqa: ANN401 any JSON
     """Return the text of a part of a ChatGPT message: its words, or "[image]"; else empty."""
     if isinstance(part, str):
-        return part
+        return _MARK.sub(_read_mark, part)
     if not isinstance(part, Mapping):
         return ""
-    kind = text_in(part.get("content_type"))
-    return text_in(part.get("text")) or _PART_NAMES.get(kind, "")
+    is_image = part.get("content_type") == "image_asset_pointer"
+    return text_in(part.get("text")) or "[image]" * is_image
+
+
+def _read_mark(mark: re.Match[str]) -> str:
+    """Return the words that a mark in ChatGPT's text is shown with, such as a name; empty for a citation."""
+    blanks, kind, values = mark.groups("")
+    shown, _, target = values.partition("\ue202")
+    if kind == "entity":
+        shown = "".join(map(str, list_in(values)[:2][-1:]))
+    elif kind == "url" and "://" in target:
+        shown = f"[{shown}]({target})"
+    elif kind not in ("url", "link_title"):
+        return ""
+    return blanks + shown
 
 
 CLAUDE_ROLES: Mapping[str, str] = {"human": "user", "assistant": "assistant"}
 EXTRACT_CHARS_MAX = 20_000
 """Characters kept of a file that was pasted into a message."""
+_NOT_SAID = re.compile(
+    r"<antThinking>.*?</antThinking>"
+    r"|```\s*This block is not supported on your current device yet\.\s*```",
+    re.DOTALL,
+)
+"""A thought, and what stands in older exports for the call of a tool."""
 
 
 class ClaudeExport(StoreFormat):
@@ -112,12 +126,10 @@ class ClaudeExport(StoreFormat):
         begun = conversation.get("created_at")
         for message in conversation["chat_messages"]:
             role = CLAUDE_ROLES.get(text_in(message.get("sender")))
-            said = [text_of(message.get("content")) or text_in(message.get("text"))]
-            attached = [
-                *(message.get("attachments") or ()),
-                *(message.get("files") or ()),
-            ]
-            for file in attached:
+            words = text_of(message.get("content") or message.get("text"))
+            said = [_NOT_SAID.sub("", words).strip()]
+            lists = map(message.get, ("attachments", "files"))
+            for file in chain.from_iterable(filter(None, lists)):
                 name = text_in(file.get("file_name")) or "a file"
                 extract = text_in(file.get("extracted_content"))[:EXTRACT_CHARS_MAX]
                 said.append(f"[{name}]\n{extract}".strip())

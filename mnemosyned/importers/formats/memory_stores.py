@@ -132,13 +132,13 @@ def _value_of(row: Row, named: str) -> object:
     for name in named.split("|"):
         value = row.get(name.rstrip("*"))
         if name.endswith("*"):
-            value = _list_in(value)
+            value = list_in(value)
         if value not in (None, "", []):
             return cast("object", value)
     return None
 
 
-def _list_in(value: object) -> list[Any]:
+def list_in(value: object) -> list[Any]:
     """Return up to `ITEMS_MAX` items of a list or a JSON list, or other text as one item; else no item."""
     if isinstance(value, str):
         parsed = _json_in(value)
@@ -417,7 +417,7 @@ class Letta(StoreFormat):
         if "role" in value:
             return [(kind, _add_words(value, {}))]
         agent = text_in(value.get("name"))
-        for id in _list_in(value.get("block_ids")):
+        for id in list_in(value.get("block_ids")):
             self._agents[str(id)] = agent
         said = value.get("messages")
         return [
@@ -430,7 +430,7 @@ def _add_words(message: Row, agent: Row) -> Row:
     """Return a Letta message with the field `words`: what the user or the agent said; empty for others."""
     role, content = message.get("role"), message.get("content")
     # A text may itself be JSON.
-    parts = [object_in(part) for part in _list_in(content)]
+    parts = [object_in(part) for part in list_in(content)]
     texts = [text_in(each.get("text")) for each in parts if each.get("type") == "text"]
     words = "\n".join(filter(None, texts)) or text_in(content)
     if role == "user":
@@ -439,7 +439,7 @@ def _add_words(message: Row, agent: Row) -> Row:
             is_said = event["type"] == "user_message"
             words = text_in(event.get("message")) if is_said else ""
     elif role == "assistant":
-        calls = map(object_in, _list_in(message.get("tool_calls")))
+        calls = map(object_in, list_in(message.get("tool_calls")))
         functions = [object_in(call.get("function")) for call in calls]
         sent = [
             text_in(object_in(each.get("arguments")).get("message"))
@@ -494,7 +494,7 @@ def _parse_facts(line: bytes) -> list[str]:
     )
     if fields.get("type") == "entity" and name:
         about = f"{name} ({kind})" if kind else name
-        observations = [each for each in _list_in(fields.get("observations")) if each]
+        observations = [each for each in list_in(fields.get("observations")) if each]
         return [f"{about}: {each}" for each in observations] or [about]
     begin, end = text_in(fields.get("from")), text_in(fields.get("to"))
     if fields.get("type") == "relation" and begin and relation and end:
