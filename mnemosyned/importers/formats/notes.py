@@ -67,7 +67,6 @@ _FrontMatterLoader.add_constructor(
 
 def split_note(text: str) -> ParsedNote:
     """Return a note's front matter as fields, and the body; for invalid YAML the whole text and the problem."""
-    text = text.replace("\r\n", "\n")
     block = _BLOCK.match(text[: 64 * 1024])
     if block is None:
         return ParsedNote(text)
@@ -178,6 +177,8 @@ _DATE_FIELDS = (
     "date", "created", "created_at", "date created", "creation date", "created-at", "datetime",
     "updated", "modified",
 )  # fmt: skip
+_EXPORTED_DAY = re.compile(r"(?m)^(?=---\ndate: [\d-]+\nmemories: \d)")
+"""Where the notes of a day begin in a file that `mnem export` wrote with all days."""
 _FIELD = re.compile(r"(?m)^([^\s#:-][^:\n]*):(.*(?:\n(?:[ \t-].*|(?=\n)))*)")
 """A field of the front matter, with the lines that continue it."""
 _EMPTY_VALUE = re.compile(r"""(?i)\s*(?:\[\]|\{\}|""|''|null|~|true|false)?\s*""")
@@ -216,26 +217,30 @@ class Notes(importer.ImportFormat):
         if is_binary(source.head):
             raise importer.SourceRefused("it is not text")
         with open_text(source) as opened:
-            note = split_note(decode_text(opened.read()))
-        if note.problem:
-            yield importer.BadRecord(source.name, note.problem)
-        further = self._find_further_fields(note.front_matter)
-        sections = sections_of(note.body) or [NoteSection("")][: bool(further)]
-        whole = self.make_template(source, note)
-        for number, section in enumerate(sections, 1):
-            text = _add_title_and_headings(whole.metadata["title"], section)
-            if number == 1 and further:
-                text = f"{text.rstrip()}\n\n{further}"
-            memory = msgspec.structs.replace(
-                whole,
-                content=text,
-                id=importer.stable_id(self.name, whole.session, text),
-            )
-            position = "end" if number == len(sections) else ""
-            place = f"{source.name}:{section.line}"
-            yield importer.ImportItem(
-                importer.sanitize(memory), place, position, size if number == 1 else 0
-            )
+            text = decode_text(opened.read()).replace("\r\n", "\n")
+        days = list(filter(None, _EXPORTED_DAY.split(text)))
+        for day in days:
+            note = split_note(day)
+            if note.problem:
+                yield importer.BadRecord(source.name, note.problem)
+            further = self._find_further_fields(note.front_matter)
+            sections = sections_of(note.body) or [NoteSection("")][: bool(further)]
+            whole = self.make_template(source, note)
+            for number, section in enumerate(sections, 1):
+                text = _add_title_and_headings(whole.metadata["title"], section)
+                if number == 1 and further:
+                    text = f"{text.rstrip()}\n\n{further}"
+                memory = msgspec.structs.replace(
+                    whole,
+                    content=text,
+                    id=importer.stable_id(self.name, whole.session, text),
+                )
+                is_last = number == len(sections) and day is days[-1]
+                position, place = "end" * is_last, f"{source.name}:{section.line}"
+                yield importer.ImportItem(
+                    importer.sanitize(memory), place, position, size
+                )
+                size = 0
 
     def _find_further_fields(self, front_matter: str) -> str:
         """Return the lines of front matter with fields that no memory has, such as a telephone number."""
