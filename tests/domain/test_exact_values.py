@@ -140,6 +140,13 @@ def test_a_value_ends_where_a_script_without_spaces_begins(
     ("My Visa is 4111 1111 1111 1111, exp 09/27", D.CARD_NUMBER, "4111 1111 1111 1111"),
     ("Wire it to GB29 NWBK 6016 1331 9268 19 by Friday", D.IBAN, "GB29 NWBK 6016 1331 9268 19"),
     ("My SSN is 219-09-9999.", D.SSN, "219-09-9999"),
+    ("O meu CPF é 529.982.247-25", D.SSN, "529.982.247-25"),
+    ("Meine Steuer-IdNr.: 86 095 742 719", D.SSN, "86 095 742 719"),
+    ("mi DNI es 12345678Z", D.SSN, "12345678Z"),
+    ("Il codice fiscale è RSSMRA85T10A562S.", D.SSN, "RSSMRA85T10A562S"),
+    ("mijn BSN is 111222333", D.SSN, "111222333"),
+    ("mój PESEL to 44051401359", D.SSN, "44051401359"),
+    ("My National Insurance number is AB 12 34 56 C", D.SSN, "AB 12 34 56 C"),
 ])  # fmt: skip
 def test_secrets_are_found_and_masked(text: str, kind: DetailKind, value: str) -> None:
     first = extract_details(text)[0]

@@ -103,7 +103,9 @@ _MASKED = r"(?P<MASK>\[secret:\w{1,20}\])"
 _SUFFIX = re.compile(r"(?:s\b|_\w{1,30})?")
 _LONGER = re.compile(r"[a-z]|[./#]\w")
 """Follows a name that is part of a longer word or of a path."""
-_BOUNDED = frozenset("pass code combination login_code seed answer login".split())
+_BOUNDED = frozenset(
+    "pass code combination login_code seed answer login identity".split()
+)
 """Labels whose names must begin a word: "shopping" has "pin", "encode" has "code"."""
 _COLON_ONLY = ("pass", "psk")
 """Names that are other words unless a colon follows. Scripts without spaces need one, too."""
@@ -274,9 +276,9 @@ _UNIT = "年月日号號時时分秒桁位個个回次件人円元년월일시�
 """Units of scripts without spaces: `2026年` is no code."""
 
 _PATTERNS = read_patterns(__file__, "values.toml", unspaced=UNSPACED, word_end=WORD_END)
-_NEXT, _WORDS, _NAMED, _BEARER, _KEY, _NEXT_CODE, _SEED, _AFTER_SLASH = (
+_NEXT, _WORDS, _NAMED, _BEARER, _KEY, _NEXT_CODE, _SEED, _AFTER_SLASH, _IDENTITY = (
     compile_on_use(_PATTERNS[name])
-    for name in "next words named bearer key next_code seed after_slash".split()
+    for name in "next words named bearer key next_code seed after_slash identity".split()
 )
 _UNLIKELY = compile_on_use(_PATTERNS["unlikely"], re.DOTALL)
 _CODE, _GROUPS, _LOGIN_CODE = (
@@ -590,6 +592,15 @@ def _find_codes(name: SecretName) -> Iterator[Secret]:
                 return
 
 
+def _find_identity_numbers(name: SecretName) -> Iterator[Secret]:
+    """Yield the number of a person after its name; one without letters only if no other words are between."""
+    for link in find_value_links(name):
+        value = _IDENTITY.match(name.text, link.start)
+        if value and (value["letters"] or not link.apart):
+            yield Secret(DetailKind.SSN, *value.span())
+            return
+
+
 def _find_login_codes(name: SecretName) -> Iterator[Secret]:
     """Yield one-time codes or recovery codes after their name, up to `CODES_MAX` in a list."""
     for link in find_value_links(name):
@@ -647,6 +658,7 @@ _RULES: dict[str, Callable[[SecretName], Iterator[Secret]]] = {
     **dict.fromkeys(("code", "combination"), _find_codes),
     **dict.fromkeys(("key", "named_key", "token"), _find_keys),
     "login_code": _find_login_codes,
+    "identity": _find_identity_numbers,
     "seed": _find_seed_phrases,
     "answer": _find_answers,
     "login": _find_logins,
