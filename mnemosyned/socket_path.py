@@ -107,12 +107,19 @@ class SavedConnection:
 
     def enter(self, directory: str) -> str:
         """Return the memory that a directory uses, `SERVER`, `LOCAL` or a group's name; set `group` by it."""
-        path = os.path.realpath(directory or EVERYWHERE)
-        while path not in self.folders and path != EVERYWHERE:
-            path = os.path.dirname(path)  # noqa: PTH120
+        path = self._find_choice(os.path.realpath(directory or EVERYWHERE))
         memory = self.folders.get(path, LOCAL)
         self.group = None if memory in (SERVER, LOCAL) else memory
         return memory
+
+    def _find_choice(self, path: str, *, is_main: bool = False) -> str:
+        """Return the nearest folder with a choice of memory. A Git worktree has that of its main folder."""
+        while path not in self.folders and path != EVERYWHERE:
+            main = "" if is_main else main_worktree(path)
+            if main and (found := self._find_choice(main, is_main=True)) != EVERYWHERE:
+                return found
+            path = os.path.dirname(path)  # noqa: PTH120
+        return path
 
     def describe(self, memory: str) -> str:
         """Return the words that say who owns a memory, and at which address it is."""
@@ -120,6 +127,26 @@ class SavedConnection:
             return OWN_MEMORY
         owner = "your own" if memory == SERVER else f"that of {memory}"
         return f"{owner}, at {self.url}"
+
+
+def main_worktree(path: str) -> str:
+    """Return the main folder of the Git repository that has a worktree at `path`; empty if none has."""
+    link = os.path.join(path, ".git")  # noqa: PTH118
+    try:
+        git = os.path.join(path, _read_line(link).removeprefix("gitdir: "))  # noqa: PTH118
+        back = os.path.join(git, _read_line(os.path.join(git, "gitdir")))  # noqa: PTH118
+        main, is_linked, _ = os.path.realpath(git).rpartition("/.git/worktrees/")
+        return main if is_linked and os.path.realpath(back) == link else ""
+    except (OSError, ValueError):
+        return ""
+
+
+def _read_line(file: str) -> str:
+    """Return the first line of a file. Raises `OSError`, also for a pipe, and `ValueError`."""
+    if not os.path.isfile(file):  # noqa: PTH113
+        raise FileNotFoundError(file)
+    with open(file, encoding="utf-8") as opened:  # noqa: PTH123
+        return opened.readline(4_096).strip()
 
 
 def connection_path() -> str:

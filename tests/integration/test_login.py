@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import resource
+import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -160,6 +161,30 @@ def test_the_nearest_folder_decides_which_memory_is_used(
     assert str(Client()._address) == url  # noqa: SLF001 what a program would ask
     monkeypatch.setenv("MNEMOSYNE_SOCKET", "/run/none.sock")
     assert str(address_of(None)) == "/run/none.sock"
+
+
+def test_a_worktree_uses_the_memory_of_its_main_folder(home: Path) -> None:
+    """Agents that work in parallel have worktrees elsewhere; a diary is not to reach the server by one."""
+    diary, trees = home / "diary", home / "trees"
+    tree = trees / "one"
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", "-C", str(diary)]
+    for words in (("init",), ("commit", "--allow-empty", "-mx")):
+        diary.mkdir(exist_ok=True)
+        subprocess.run([*git, *words, "-q"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", str(tree)], check=True)
+    (tree / "deep").mkdir()
+    forged = home / "forged"
+    forged.mkdir()
+    (forged / ".git").write_bytes((tree / ".git").read_bytes())
+    with serving(issues(TOKEN)) as server:
+        log_in(server)
+
+    run("use", LOCAL, str(diary))
+    run("use", SERVER, str(trees))
+    assert connection_for(str(tree / "deep")) is None
+    assert connection_for(str(forged)) is not None
+    run("use", SERVER, str(tree))
+    assert connection_for(str(tree / "deep")) is not None
 
 
 def test_a_folder_stays_local_after_a_logout_or_damage_and_another_login(
