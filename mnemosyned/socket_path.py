@@ -6,6 +6,7 @@ It is for programs that must start at once, so it loads next to nothing.
 from __future__ import annotations
 
 import os
+import stat
 import time
 
 TYPE_CHECKING = False
@@ -132,21 +133,30 @@ class SavedConnection:
 def main_worktree(path: str) -> str:
     """Return the main folder of the Git repository that has a worktree at `path`; empty if none has."""
     link = os.path.join(path, ".git")  # noqa: PTH118
+    git = os.path.join(path, read_text(link).removeprefix("gitdir: "))  # noqa: PTH118
+    back = os.path.join(git, read_text(os.path.join(git, "gitdir")))  # noqa: PTH118
+    main, is_linked, _ = os.path.realpath(git).rpartition("/.git/worktrees/")
+    return main if is_linked and os.path.realpath(back) == link else ""
+
+
+FILE_BYTES_MAX = 256 * 1024
+"""Bytes read of a repository's files; a configuration has some hundred."""
+
+
+def read_text(path: str) -> str:
+    """Return the first `FILE_BYTES_MAX` bytes of a regular file as stripped text; empty if unreadable."""
     try:
-        git = os.path.join(path, _read_line(link).removeprefix("gitdir: "))  # noqa: PTH118
-        back = os.path.join(git, _read_line(os.path.join(git, "gitdir")))  # noqa: PTH118
-        main, is_linked, _ = os.path.realpath(git).rpartition("/.git/worktrees/")
-        return main if is_linked and os.path.realpath(back) == link else ""
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return ""
-
-
-def _read_line(file: str) -> str:
-    """Return the first line of a file. Raises `OSError`, also for a pipe, and `ValueError`."""
-    if not os.path.isfile(file):  # noqa: PTH113
-        raise FileNotFoundError(file)
-    with open(file, encoding="utf-8") as opened:  # noqa: PTH123
-        return opened.readline(4_096).strip()
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return ""
+        return os.read(descriptor, FILE_BYTES_MAX).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
 
 
 def connection_path() -> str:

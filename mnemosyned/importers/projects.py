@@ -6,10 +6,10 @@ import os
 import re
 import stat
 
+from mnemosyned.socket_path import read_text
+
 PARENTS_MAX = 64
 """Directories looked at on the way up."""
-FILE_BYTES_MAX = 256 * 1024
-"""Bytes read of a repository's files; a configuration has some hundred."""
 KEY_CHARS_MAX = 512
 CASELESS_HOSTS = frozenset({"github.com", "gitlab.com", "bitbucket.org"})
 """Hosts on which ann/Shop and ann/shop are the same repository."""
@@ -62,11 +62,11 @@ def project_of(
         if root in stop_at:
             break
         if (git := _find_git_directory(root)) is not None:
-            shared = _read_text(os.path.join(git, "commondir")).strip()
+            shared = read_text(os.path.join(git, "commondir"))
             common = os.path.realpath(os.path.join(git, shared or "."))
             is_plain = os.path.basename(common) == ".git"
             place = os.path.dirname(common) if is_plain else common
-            url = _find_origin_url(_read_text(os.path.join(common, "config")))
+            url = _find_origin_url(read_text(os.path.join(common, "config")))
             key = _normalize_url(url, root=place) if url else place
             return Project(key[:KEY_CHARS_MAX], root)
         root = os.path.dirname(root)
@@ -82,7 +82,7 @@ def _find_git_directory(root: str) -> str | None:
         return None
     if stat.S_ISDIR(mode):
         return place
-    named = _read_text(place).strip().removeprefix("gitdir:").strip()
+    named = read_text(place).removeprefix("gitdir:").strip()
     return os.path.normpath(os.path.join(root, named)) if named else None
 
 
@@ -125,19 +125,3 @@ def _make_local_key(path: str, root: str) -> str:
     """Return the absolute path of a git remote on this machine, without ".git"."""
     place = os.path.realpath(os.path.join(root, path))
     return place.removesuffix("/.git").removesuffix(".git")
-
-
-def _read_text(path: str) -> str:
-    """Return the first `FILE_BYTES_MAX` bytes of a regular file as text; empty if unreadable."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError):
-        return ""
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return ""
-        return os.read(descriptor, FILE_BYTES_MAX).decode("utf-8", "replace")
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)
