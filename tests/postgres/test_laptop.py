@@ -71,7 +71,7 @@ def server(dsn: str, tmp_path: Path) -> Server:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    settings = authority.issue(*NAMES).settings | {
+    settings = authority.issue(*NAMES, ends=timedelta(days=30)).settings | {
         "MNEMOSYNE_OWNERS_SERVE": "true",
         "MNEMOSYNE_LISTEN": f"127.0.0.1:{port}",
     }
@@ -419,3 +419,10 @@ def test_a_code_is_all_that_a_laptop_needs(server: Server, laptop: Laptop) -> No
         assert f"your own, at {server.url}, answers" in looked.stdout.decode()
         assert looked.returncode == 0, looked.stdout
         assert json.loads(saved.read_text())["renew_at"] > fields["renew_at"] - 100
+
+    listen = server.settings["MNEMOSYNE_LISTEN"]
+    server.settings |= server.authority.issue(*NAMES).settings
+    server.settings["MNEMOSYNE_LISTEN"] = listen
+    with server.up():
+        looked = laptop.mnem("doctor")
+    assert f"the certificate of {server.url} ends " in looked.stdout.decode()

@@ -9,8 +9,10 @@ import shlex
 import shutil
 import socket
 import sqlite3
+import ssl
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -20,6 +22,7 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
 from mnemosyned import errors, paths
 from mnemosyned.agents.hooks import spool
@@ -123,6 +126,7 @@ class Installation:
 
 
 ANSWER_S = 10.0
+CERTIFICATE_LEFT_S = 14 * 86_400
 SQLITE_MIN = (3, 37, 0)
 """The first version with STRICT tables."""
 START, START_ANEW = "mnem start", "mnem stop; mnem start"
@@ -243,6 +247,12 @@ def check_login(_: Installation) -> Iterator[Finding]:
             with Connection.to(remote, timeout_s=ANSWER_S) as client:
                 client.page("/openapi.json")  # for a token of any scope
             yield ok("login", f"{saved.describe(SERVER)}, answers")
+            if remote.tls:
+                with cast("ssl.SSLSocket", remote.connect(ANSWER_S)) as sealed:
+                    ends = str((sealed.getpeercert() or {})["notAfter"])
+                if ssl.cert_time_to_seconds(ends) < time.time() + CERTIFICATE_LEFT_S:
+                    text = f"the certificate of {saved.url} ends {ends}; tell whoever runs the server"
+                    yield warning("login", text)
     except (errors.MnemosynedError, ValueError) as error:
         yield problem("login", str(error))
 
