@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 from functools import reduce
@@ -16,7 +17,7 @@ from mnemosyned.summary.records.lines import RecordLine
 from mnemosyned.text import tokens
 from mnemosyned.text.dates import formatting
 from mnemosyned.text.endings.statements import read_statements
-from mnemosyned.text.languages.tables import LANGUAGES, WEEKDAYS
+from mnemosyned.text.languages.tables import LANGUAGES, WEEKDAYS, count_stop_words
 from mnemosyned.text.rule_files import read_rule_file, read_tables
 from mnemosyned.text.secrets.masking import PLACEHOLDER
 from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS, split_sentences
@@ -167,16 +168,37 @@ OPENERS_MAX = 3
 _EDGE = "\"'“”‘’«»„([*_—–-…¿¡"
 
 
-def _collect_words(field: str) -> frozenset[str]:
-    return frozenset(
-        word for language in LANGUAGES for word in getattr(language, field).split()
+def _find_languages(*fields: str) -> dict[str, set[str]]:
+    """Return {word: codes of the languages that have it in one of these fields}."""
+    found = defaultdict[str, set[str]](set)
+    for language in LANGUAGES:
+        for word in " ".join([getattr(language, field) for field in fields]).split():
+            found[word].add(language.code)
+    return found
+
+
+CONNECTIVES = frozenset(_find_languages("connectives"))
+OPENERS = CONNECTIVES.union(_find_languages("openers"))
+COURTESIES = frozenset(_find_languages("courtesies"))
+_LEANING = _find_languages("backward_heads", "connectives")
+_ORDINARY = _find_languages("stop_words", "question_stop_words")
+
+
+def _leans_back(word: str, rest: str) -> bool:
+    """Return True if the first word of a sentence with this rest refers to the sentence before.
+
+    The stop words of the rest decide if the word is an ordinary one in another language: French "il" is an
+    Italian article, and Dutch "en" a Spanish preposition. Without stop words, only a German word refers back.
+    """
+    leaning = _LEANING.get(word, set())
+    ordinary = _ORDINARY.get(word, set()) - leaning
+    if not (leaning and ordinary) or "en" in leaning:
+        return bool(leaning)
+    counts = count_stop_words(rest)
+    ours, theirs = (
+        max(counts.get(code, 0.0) for code in codes) for codes in (leaning, ordinary)
     )
-
-
-CONNECTIVES = _collect_words("connectives")
-OPENERS = _collect_words("openers") | CONNECTIVES
-COURTESIES = _collect_words("courtesies")
-_LEANING = _collect_words("backward_heads") | CONNECTIVES
+    return ours > theirs or (ours == theirs and "de" in leaning)
 
 
 def refers_back(sentence: str) -> bool:
@@ -185,7 +207,7 @@ def refers_back(sentence: str) -> bool:
     word = head.strip(_EDGE).rstrip(",.;:!?").lower()
     if not word.isalpha():
         word = word.replace("’", "'").replace("`", "'")
-    if word not in _LEANING:
+    if not _leans_back(word, rest):
         return False
     following = rest.partition(" ")[0].strip(",.;:!?").lower()
     return following not in _WORDS["time_nouns"]
@@ -214,6 +236,8 @@ def _remove_first_word(sentence: str) -> str:
         return rest[0].upper() + rest[1:]
     word = head.rstrip(",!.…").lower()
     if word not in OPENERS or not rest:
+        return sentence
+    if word in CONNECTIVES and not _leans_back(word, rest):
         return sentence
     if head[-1] not in ",!…":
         following = rest.partition(" ")[0].strip(",.;:!?").lower().replace("’", "'")

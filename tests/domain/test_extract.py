@@ -14,7 +14,7 @@ from support.fakes import said_in_turn
 
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.extract import CHARS_MAX, CHARS_MIN, extract
-from mnemosyned.summary.statements import rate_event
+from mnemosyned.summary.statements import rate_event, refers_back, remove_opener
 
 NINE = datetime(2026, 3, 3, 9, tzinfo=UTC)
 RATIO = 1 / 3
@@ -47,6 +47,19 @@ def test_a_small_group_keeps_values_decisions_and_orders_and_never_grows(
     assert {"EUR", "Mrs", "Dr", "Frau", "GB", "%"}.isdisjoint(kept.index_terms)
     most = max(CHARS_MIN, size(MEMORIES[name]) * RATIO)
     assert CHARS_MIN * 0.45 <= len(kept.text) <= most
+
+
+@each_case(("sentence", "leans"), [
+    ("Il numero della polizza è G-77120", False), ("il ramipril resta 5", False),
+    ("Il arrive avec les enfants", True), ("Ma soeur arrive lundi avec le train", False),
+    ("Ma il treno non è arrivato", True), ("En noviembre cambiamos de banco", False),
+    ("En wij gaan met de trein naar huis", True), ("He quit", True), ("This repo is the shop", False),
+])  # fmt: skip
+def test_a_word_refers_back_only_in_its_own_language(
+    sentence: str, *, leans: bool
+) -> None:
+    assert refers_back(sentence) == leans
+    assert leans or remove_opener(sentence) == sentence
 
 
 def test_a_masked_secret_gives_its_sentence_no_worth() -> None:
