@@ -292,6 +292,9 @@ RECORD_FACTOR = 0.6
 RECEIPT_WORDS_MAX = 3
 """New words up to which an agent's shorter reply to a statement may only repeat it: "Noted: 72 hours"."""
 
+REMARK_FACTOR = 0.5
+"""Factor of an agent's reply that has no word of the statement before."""
+
 BOILERPLATE_TIMES = 3
 BOILERPLATE_FACTOR = 0.3
 """Factor of a sentence that is said at least `BOILERPLATE_TIMES`, such as a line of a prompt."""
@@ -380,6 +383,9 @@ class StatementReader:
         own = remove_pasted(memory.content)
         is_cut = own is not memory.content
         is_receipt = role == "assistant" and _only_repeats(own, self._reported)
+        is_remark = role == "assistant" and tokens.find_keywords(own).isdisjoint(
+            tokens.find_keywords(self._reported) or tokens.find_keywords(own)
+        )
         if role == "assistant":
             self._reported = ""
         elif role == "user":
@@ -406,7 +412,8 @@ class StatementReader:
                 role,
                 text,
                 starts_line,
-                emphasis=0.5 + memory.importance,
+                emphasis=(0.5 + memory.importance)
+                * (REMARK_FACTOR if is_remark else 1.0),
                 readable=prose and not is_receipt and (not is_cut or sentence in own),
             )
             self._add_sentence(statement, before)

@@ -62,6 +62,25 @@ def test_a_word_refers_back_only_in_its_own_language(
     assert leans or remove_opener(sentence) == sentence
 
 
+def test_an_agent_that_remarks_on_something_else_says_less() -> None:
+    remark = "kafka-2 is at 38 % now."
+    memories = group(
+        ("user", "put the retention to 5 days and grow the disk to 1.5 TB"),
+        ("assistant", "The retention is 5 days, and the volume claim is 1.5 TB."),
+        ("user", "how many errors?"),
+        ("assistant", "0.3 % at 03:20."),
+        ("user", "i applied it, and everything came up again"),
+        ("assistant", remark),
+        ("user", "we tried consolidation last month, it killed our batch nodes"),
+    )
+
+    kept = extract(memories, ratio=RATIO).text
+
+    assert "5 days" in kept
+    assert remark not in kept
+    assert "Ran" not in kept  # a share is no prompt of a shell
+
+
 def test_a_masked_secret_gives_its_sentence_no_worth() -> None:
     memories = group(
         ("user", "The service listens on port 8443, and amounts are whole cents."),
