@@ -25,6 +25,7 @@ from mnemosyned.memory.engine_ports import NOT_COMPARED, MemoryComparison
 from mnemosyned.memory.injections import BriefingEdits
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
 from mnemosyned.search.query import MAIN_SHARE, Match, RankedResult
+from mnemosyned.text.endings.plain import is_exception
 from mnemosyned.text.endings.rating import rate_words
 from mnemosyned.text.endings.statements import read_statements
 from mnemosyned.text.tokens import (
@@ -50,8 +51,9 @@ without parallel data", 2018)."""
 ODDS_MIN = -3.5
 """Log odds from which a newer statement is told behind an older one, which it may have changed. From lower ones
 on, hardly any more that changed it are told, and twice as many that have nothing to do with it."""
-FACT_ODDS_MAX = -2.5
-"""The most log odds of a fact after a rule: it is about one case, and never told before the rule."""
+CASE_ODDS_MAX = -2.5
+"""The most log odds of a newer statement on one case, which is never told first: of a fact after a rule, of an
+exception such as "this week", or of a part, as "the guest wifi" of "the wifi"."""
 SPREAD = 1.0
 """How much less, in log odds, a line may have than the likeliest one to have the same doubtful successor."""
 SURE_MIN = 1.0
@@ -335,11 +337,15 @@ class SuccessorFinder:
             likenesses = self._list_likenesses(quote, -place)
             odds = ODDS + sum(map(mul, WEIGHTS, likenesses))
             if odds + WORDS_ODDS_MAX >= needed:
-                words = _compare_words(quote.text, self._statements[-place].text)
+                text = self._statements[-place].text
+                words = _compare_words(quote.text, text)
                 odds += sum(map(mul, WEIGHTS[len(likenesses) :], words))
                 if odds >= needed:
-                    most = FACT_ODDS_MAX if is_rule and not is_newer_rule else odds
-                    rated.append((min(odds, most), place))
+                    is_case = is_rule and not is_newer_rule
+                    if is_case or is_exception(quote.text, text):
+                        odds = min(odds, CASE_ODDS_MAX)
+                    if odds >= least:
+                        rated.append((odds, place))
         return [
             (odds, self._statements[-place])
             for odds, place in nlargest(SUCCESSORS_MAX, rated)

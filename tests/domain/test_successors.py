@@ -292,6 +292,24 @@ def test_a_doubtful_successor_is_told_behind_the_line_that_it_most_likely_change
     assert "later" in one[0]
 
 
+@each_case(("older", "newer", "mark"), [
+    ("I pick up the kids on Mondays", "I pick up the kids on Tuesdays", "earlier"),
+    ("I pick up the kids on Mondays", "this week I pick up the kids on Friday", "later"),
+    ("Das WLAN heißt Rose", "Das WLAN heißt Tulpe", "earlier"),
+    ("Das WLAN heißt Rose", "Das Gäste-WLAN heißt Tulpe", "later"),
+    ("the spare key is in the hall", "my sister's spare key is in the den", "later"),
+    ("La bici è in cantina", "La bici di Marta è in garage", "later"),
+])  # fmt: skip
+def test_an_exception_or_a_part_is_told_behind_what_still_applies(
+    older: str, newer: str, mark: str
+) -> None:
+    memories, pair = said(older, *OTHERS, newer), ("m0", "m5")
+
+    [line] = told(memories, "m0", endings={pair: 2.0}, cosines={pair: 0.6})
+
+    assert f"({mark}: [" in line
+
+
 @each_case(("rules", "sure", "doubtful"), [
     ([], "earlier", "later"),
     (["m0"], "later", "later"),

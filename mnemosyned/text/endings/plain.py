@@ -186,6 +186,23 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
 
 def _is_on_part(new: Statement, fresh: Sequence[StatementWord]) -> bool:
     """Return True if a word of `fresh` narrows the subject: "the garage rent", "the rent for the garage is"."""
+def is_exception(older: str, newer: str) -> bool:
+    """Return True if `newer` is on a part, another owner's thing or a short time, and `older` is not."""
+    pairs = [(a, b) for a in read_statements(older) for b in read_statements(newer)]
+    return bool(pairs) and all(_narrows(old, new) for old, new in pairs)
+
+
+def _narrows(old: Statement, new: Statement) -> bool:
+    """Return True if `new` has a narrower subject or time, as "this week we meet at 9"."""
+    if find("brief", new) and not find("brief", old):
+        return True
+    fresh = [word for word in new.words if not is_among(word.key, old)]
+    is_kin = has(new, "relatives") > has(old, "relatives")
+    is_kin |= any(a.key.endswith(b.key) for a in fresh for b in old.words if b.key[3:])
+    is_narrow = is_kin or _is_on_part(new, fresh)
+    return is_narrow and not new.cues and not find_change(new)
+
+
     change = new.cues["changed"].start() if "changed" in new.cues else -1
     letters, last = "", 0
     for word in new.frame:
