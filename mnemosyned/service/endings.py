@@ -23,7 +23,7 @@ from mnemosyned.memory.listing import Place, RecordKind, parse_cursor
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import EmbedderState, EndedStatement, Hit, MemoryRecord
 from mnemosyned.search.query import MAIN_SHARE, Match, Query
-from mnemosyned.text.endings.plain import sought_words
+from mnemosyned.text.endings.plain import REPORT, sought_words
 from mnemosyned.text.endings.rating import (
     Ending,
     find_ending_statements,
@@ -404,8 +404,16 @@ class EndingFinder:
         """Yield (older memory, ending) for statements that `memory` ends; first wait if `is_yielding`."""
         if is_yielding:
             self.gate.yield_to_requests()
-        statements = find_ending_statements(memory.content, meanings)
-        for statement in statements[:STATEMENTS_MAX]:
+        statements = find_ending_statements(memory.content, meanings)[:STATEMENTS_MAX]
+        if memory.role == ASSISTANT:
+            # "I've moved Redis to port 6379" is on Redis, not on the assistant.
+            statements = [
+                replace(each, signs=each.signs - {"i"} | {REPORT})
+                if {"changed", "gone"} & each.cues.keys() == {"changed"}
+                else each
+                for each in statements
+            ]
+        for statement in statements:
             if is_yielding:
                 self.gate.yield_to_requests()
             matches = self._find_matches(sought_words(statement))

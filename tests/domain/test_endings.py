@@ -347,6 +347,7 @@ def test_another_place_holder_or_state_needs_a_cue(
     ("I'm single.", "I got engaged to Robin.", True),
     ("Bug 4312 is open.", "Bug 4312 is fixed and closed.", True),
     ("El pedido está pendiente.", "El pedido ya se entregó.", True),
+    ("Pralka jest zepsuta.", "Pralka już działa.", True),
     ("The parcel is on its way.", "The parcel should have arrived.", False),
 ])  # fmt: skip
 def test_the_contrary_of_a_statement_ends_it(
@@ -397,8 +398,17 @@ class SureMeanings(EagerMeanings):
     ("Backups go to S3 in Ireland.", "Backups now go to S3."),
     ("The API returns JSON.", "The API now returns JSON with snake_case keys."),
     ("Passwords are hashed.", "Passwords are now hashed with argon2 and a pepper."),
+    ("Her favorite city is Rome.", "His favorite city is Oslo."),
+    ("He lives in York.", "She lives in Leeds now."),
+    # The same change again, as by an agent that confirms it.
+    ("Bruno takes notes instead of Aiko.", "Noted: Bruno instead of Aiko."),
+    ("Use httpx instead of requests.", "I've switched from requests to httpx."),
+    ("Nimm logback statt log4j.", "Ich habe log4j durch logback ersetzt."),
+    ("Raise the limit to 25 MB.", "I've raised the limit to 25 MB."),
 ])  # fmt: skip
-def test_an_addition_a_relative_and_a_state_end_nothing(older: str, newer: str) -> None:
+def test_an_addition_a_relative_a_state_and_a_repetition_end_nothing(
+    older: str, newer: str
+) -> None:
     assert find_ending(older, newer, SureMeanings()) is None
 
 

@@ -290,6 +290,19 @@ def test_what_an_assistant_does_ends_nothing_elsewhere(memory: DatedMemory) -> N
     assert [each.id for each in memory.ended()] == [said]
 
 
+def test_a_change_that_an_assistant_reports_ends_what_a_user_said(
+    memory: DatedMemory,
+) -> None:
+    (port,) = memory.say("The local Redis is on port 6380.")
+    memory.say("Hetzner is now our host.", "I use Redis for the sessions.")
+    memory.say("I've moved the local Redis of the tests to port 1.", role="assistant")
+    assert memory.ended() == []
+
+    memory.say("I've moved the local Redis to port 6379.", role="assistant")
+
+    assert [each.id for each in memory.ended()] == [port]
+
+
 @pytest.mark.parametrize("sleeps_daily", [True, False])
 def test_a_week_tells_no_statement_that_ended_in_it(
     memory: DatedMemory, *, sleeps_daily: bool

@@ -32,8 +32,8 @@ HOLDER_WORDS_MAX, NAME_WORDS_MAX, SUCCESSOR_WORDS_MAX = 2, 3, 4
 """Words of the name of who holds a role, of another name, and of what took the place of a former value."""
 A_PLACE, A_PLACE_MIN = "city, town", 0.2
 """A text, and the cosine to it of the name of any place: those of software and firms reach .18."""
-CLAUSE = "clause"
-"""The sign of a part of a sentence."""
+CLAUSE, REPORT = "clause", "report"
+"""The signs of a part of a sentence, and of what an agent says to have changed."""
 STATES_ALIKE_MIN = 0.4
 """Cosine of two words from which they are states of one kind, as "green" and "blue" are."""
 _TABLES: dict[str, Any] = read_tables(__file__, "plain.toml")
@@ -149,6 +149,8 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
     gone = [word for word in old.words if not is_among(word.key, new)]
     is_other = "new" in new.signs and any(w.key in WORDS["old"] for w in gone)
     is_other |= has(new, "other") and not has(old, "other")
+    for one, other in ((old, new), (new, old)):
+        is_other |= has(one, "his") and has(other, "her")
     if is_other or _is_on_part(new, fresh) or _swaps_roles(old, new):
         return True
     shared = [word for word in new.words if word not in fresh]
@@ -184,8 +186,6 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
     )
 
 
-def _is_on_part(new: Statement, fresh: Sequence[StatementWord]) -> bool:
-    """Return True if a word of `fresh` narrows the subject: "the garage rent", "the rent for the garage is"."""
 def is_exception(older: str, newer: str) -> bool:
     """Return True if `newer` is on a part, another owner's thing or a short time, and `older` is not."""
     pairs = [(a, b) for a in read_statements(older) for b in read_statements(newer)]
@@ -203,6 +203,8 @@ def _narrows(old: Statement, new: Statement) -> bool:
     return is_narrow and not new.cues and not find_change(new)
 
 
+def _is_on_part(new: Statement, fresh: Sequence[StatementWord]) -> bool:
+    """Return True if a word of `fresh` narrows the subject: "the garage rent", "the rent for the garage is"."""
     change = new.cues["changed"].start() if "changed" in new.cues else -1
     letters, last = "", 0
     for word in new.frame:
@@ -276,6 +278,8 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
     is_same = is_same_word(first, old.words[0].key)
     if first in WORDS["relatives"] and not is_among(first, old):
         return True
+    if REPORT in new.signs and not _says_only_value(old, new):
+        return True
     if is_same and find("duty", old) and find("taking", new):
         return True
     is_named = "naming" in old.signs - new.signs or has(old, "by")
@@ -283,6 +287,14 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
         return True
     gone = [word for word in old.words if not is_among(word.key, new)]
     fresh = [word for word in new.words if not is_among(word.key, old)]
+    formers = [{word.key for word in each.former} for each in (old, new)]
+    is_told = WORDS["by"].issuperset(word.key for word in fresh) and any(
+        word.key not in formers[1] and (formers[1] or word.kind in VALUE_KINDS)
+        for word in new.words
+    )
+    is_told &= not formers[0] or formers[1] <= formers[0]
+    if is_told and {"gone", "corrected"}.isdisjoint(new.cues.keys() - old.cues.keys()):
+        return "negation" not in old.signs ^ new.signs  # the same change again
     is_part = bool(find("repaid", old)) != bool(find("repaid", new))
     if is_part and any(word.kind == "number" for word in fresh):
         return True  # a part of an amount: "of the loan we have paid back 5,000"
@@ -314,6 +326,16 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
     return all(word.kind == "name" for word in (*gone, *fresh)) and _is_added(
         fresh[0], new
     )
+
+
+def _says_only_value(old: Statement, new: Statement) -> bool:
+    """Return True if `new` first names a word of `old`, and all words that `old` lacks are one value."""
+    at = [
+        n
+        for n, word in enumerate(new.frame)
+        if word.kind and not is_among(word.key, old)
+    ]
+    return bool(at) and at[-1] - at[0] < len(at) and is_among(new.words[0].key, old)
 
 
 def _is_added(name: StatementWord, statement: Statement) -> bool:
