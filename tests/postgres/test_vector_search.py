@@ -6,6 +6,7 @@ import random
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import numpy as np
 import psycopg
@@ -123,6 +124,24 @@ def test_what_is_forgotten_or_of_another_model_is_found_no_more(dsn: str) -> Non
 
         assert sorted(found(store, model, vectors[3])) == [1, 2, 6, 7, 8, 9, 10]
         assert list(found(store, other, pack([1.0] * 3))) == [4]
+
+
+def test_a_vector_that_is_dropped_while_others_are_made_is_made_again(dsn: str) -> None:
+    with opened(dsn, embeds=False) as store:
+        model = keep(store, made(1, 3))
+        vectors = store.vectors
+        claim = partial(vectors.claim, "made", "digest", claimant=1, seconds=300.0)
+        progress = claim()
+        assert progress
+
+        vectors.drop_vectors([2])
+
+        assert not vectors.finish(progress)
+        progress = claim()
+        assert progress
+        left = vectors.without_vector(model, after=progress.done, before=9, limit=9)
+        assert [each.position for each in left] == [2]
+        assert vectors.finish(progress)
 
 
 @needs_pgvector

@@ -513,7 +513,6 @@ class PostgresSession(CommonSession):
         self.update("memory", changes, seq=seq)
         self.delete("embedding", memory_seq=seq)
         self.requeue_embedding([seq])
-        self.note_rewording()
         tier = Tier.WORKING if episode is None else Tier.ARCHIVE
         self.add_to_totals(tier, characters=len(content) - len(before.content))
 
@@ -528,12 +527,16 @@ class PostgresSession(CommonSession):
         self.add_to_totals(Tier.ARCHIVE, characters=-characters)
 
     def requeue_embedding(self, positions: Sequence[int], /) -> None:
-        """Let all memories from the lowest of these row numbers on be checked for vectors again."""
+        """Let all memories from the lowest of these row numbers on be checked for vectors again.
+
+        Count it as a rewording, so that no thread that embeds records that all is done.
+        """
         self.execute(
             "UPDATE embedding_model SET done = %(before)s "
             "WHERE owner = %(owner)s AND done > %(before)s",
             before=min(positions) - 1,
         )
+        self.note_rewording()
 
     def ensure_owner(self) -> None:
         """Insert the owner's row if it is missing."""
