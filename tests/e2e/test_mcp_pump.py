@@ -6,12 +6,13 @@ import select
 import signal
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from e2e.daemons import Daemon, environment, eventually, spawned
+from e2e.daemons import WAIT_S, Daemon, environment, eventually, spawned
 from e2e.programs import BIN
 from e2e.pumps import Json, Pump, is_running, modules_loaded, pumping, spawn_pump
 from e2e.scripted_daemon import answer, read_request, reset_unread, saying, scripted
@@ -332,8 +333,11 @@ def test_a_message_that_was_read_is_not_repeated(tmp_path: Path, room: Path) -> 
 
 
 def test_a_cancelled_call_is_not_answered(tmp_path: Path, room: Path) -> None:
+    taken = threading.Event()
+
     def hang(connection: socket.socket) -> None:
         read_request(connection)
+        taken.set()
         assert connection.recv(1) == b"", "the client hangs up"
 
     done = answer({"jsonrpc": "2.0", "id": 2, "result": {}})
@@ -342,7 +346,7 @@ def test_a_cancelled_call_is_not_answered(tmp_path: Path, room: Path) -> None:
         pumping(tmp_path, room / "d.sock") as pump,
     ):
         id = pump.request("tools/call", name="recall", arguments={"query": "x"})
-        time.sleep(0.2)  # until the daemon has it
+        assert taken.wait(WAIT_S)
         pump.notify("notifications/cancelled", requestId=id)
         assert pump.ask("ping")["id"] == 2
         assert pump.end() == 0
