@@ -92,9 +92,9 @@ def _live(home: Path, daemon: Daemon, number: int) -> int:
             assert pump.end() == 0
         elif number % 3 == 1:
             process.send_signal(signal.SIGTERM)
-            process.wait(5)
+            process.wait(60)
     # Else its streams are closed together, as by an agent that was killed.
-    process.wait(5)
+    process.wait(60)
     return process.pid
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from e2e.daemons import environment
 from e2e.programs import BIN
 
-HOOK_WAIT_S = 20.0
+HOOK_WAIT_S = 60.0
 Json = dict[str, Any]
 
 

@@ -25,7 +25,7 @@ from typing import IO
 from mnemosyned.cli.registry import COMMANDS
 
 BIN = Path(sys.executable).parent
-START_S = 20.0
+START_S = 60.0
 ANEW = os.environ.get("E2E_ANEW", "")
 _STARTED = Path(__file__).parents[2] / "build" / "started-anew"
 """The run of pytest, whose workers share the file, and what it has started anew: lines of text."""

@@ -34,7 +34,7 @@ def daemon(shared: Daemon) -> Daemon:
     return shared
 
 
-END_S = 20.0
+END_S = 60.0
 """Time within which it is gone after its client."""
 
 

@@ -242,7 +242,7 @@ def test_a_call_at_the_end_of_a_limit_is_kept(tmp_path: Path, program: str) -> N
             env={**os.environ, **state},
             capture_output=True,
             check=True,
-            timeout=30,
+            timeout=60,
         )
 
     assert isinstance(json.loads(run.stdout), dict)

@@ -256,15 +256,15 @@ def writing(chain: Chain) -> Iterator[list[Summary]]:
     summaries: list[Summary] = []
     working = threading.Thread(target=lambda: summaries.append(chain.summarize(GROUP)))
     working.start()
-    assert begun.wait(5)
+    assert begun.wait(60)
     yield summaries
-    working.join(5)
+    working.join(60)
     assert not working.is_alive()
 
 
 def test_an_interrupt_ends_what_a_model_writes_and_blames_nobody(chain: Chain) -> None:
     def until_closed() -> None:
-        assert chain.closable.closed.wait(5)
+        assert chain.closable.closed.wait(60)
         raise ModelUnavailable("it was closed")
 
     chain.writer.does = until_closed
@@ -282,7 +282,7 @@ def test_an_interrupt_insists_where_the_model_is_asked_again(chain: Chain) -> No
     def twice() -> None:
         for _ in range(2):
             chain.closable.closed.clear()
-            assert chain.closable.closed.wait(5)
+            assert chain.closable.closed.wait(60)
 
     chain.writer.does = twice
     with writing(chain):

@@ -395,7 +395,7 @@ def test_a_models_words_go_on_top(lab: Lab, model: Model, policy: str) -> None:
 
 def test_a_model_that_takes_too_long_is_not_waited_for(lab: Lab, model: Model) -> None:
     done = threading.Event()
-    model.meanwhile = lambda _: done.wait(20)
+    model.meanwhile = lambda _: done.wait(60)
     lab.change({"context.model_limit_s": 0.05})
 
     answer = compact(lab, rounds(20), policy="rounds")

@@ -35,7 +35,7 @@ from mnemosyned.sleep.triggers import MachineState
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.upkeep import Sleep
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 def episodes(lab: Lab, report: CycleReport) -> list[Episode]:

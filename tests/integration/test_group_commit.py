@@ -63,7 +63,7 @@ def together(writer: Writer, count: int) -> list[int | Exception]:
     def hold(connection: sqlite3.Connection) -> None:
         note(0)(connection)
         holding.set()
-        assert go.wait(10)
+        assert go.wait(60)
 
     def one(value: int) -> int | Exception:
         try:
@@ -73,7 +73,7 @@ def together(writer: Writer, count: int) -> list[int | Exception]:
 
     with ThreadPoolExecutor(count + 1) as pool:
         first = pool.submit(writer.write, hold)
-        assert holding.wait(10)
+        assert holding.wait(60)
         outcomes = [pool.submit(one, value) for value in range(count)]
         while len(writer._waiting) < count:  # noqa: SLF001 nothing else tells who waits
             pass

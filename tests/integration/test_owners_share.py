@@ -39,7 +39,7 @@ from mnemosyned.service.owners import OwnerLimiter
 if TYPE_CHECKING:
     from mnemosyned.storage.postgres.owners import PostgresOwners
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 class HeldModel(FakeTextModel):

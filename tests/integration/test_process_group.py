@@ -10,7 +10,7 @@ import pytest
 from mnemosyned.daemon import processes
 from mnemosyned.daemon.processes import EVENT, MESSAGES_MAX, FirstProcess, Link
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 def test_a_process_that_cannot_be_started_is_tried_again(

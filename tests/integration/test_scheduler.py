@@ -56,7 +56,7 @@ from mnemosyned.verbs.upkeep import Status
 
 SOON = timedelta(milliseconds=20)
 HOUR = timedelta(hours=1)
-WAIT_S = 10
+WAIT_S = 60
 
 
 class Nights:

@@ -392,7 +392,7 @@ def test_a_writer_waits_for_another_process_to_finish(
     writing.join(0.2)
     assert writing.is_alive()
     beside.execute("COMMIT")
-    writing.join(10)
+    writing.join(60)
 
     assert working_ids(store) == ["1"]
 

@@ -26,7 +26,7 @@ from mnemosyned.storage.postgres.store import PostgresStore
 
 pytestmark = pytest.mark.postgres
 
-WAIT_S = 20
+WAIT_S = 60
 
 
 def found(look: Callable[[], list[str]]) -> list[str]:

@@ -28,7 +28,7 @@ from mnemosyned.storage.postgres.store import PostgresStore
 pytestmark = pytest.mark.postgres
 
 GROUPS = 12
-WAIT_S = 30
+WAIT_S = 60
 HOLDERS = "FROM pg_locks WHERE locktype = 'advisory' AND granted"
 
 

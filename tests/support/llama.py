@@ -8,7 +8,7 @@ from mnemosyned.models.llama import LlamaModel
 
 SENTENCE = "The deploy moved to Friday because the cache was cold."
 PRIVATE = "xylophone"
-WAIT_S = 20.0
+WAIT_S = 60.0
 Maker = Callable[..., LlamaModel]
 
 

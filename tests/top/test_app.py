@@ -29,7 +29,7 @@ from mnemosyned.errors import DaemonUnreachable, NotFound
 pytestmark = pytest.mark.top
 
 MNEMOSYNED = Path(sys.executable).with_name("mnemosyned")
-WAIT_S = 20.0
+WAIT_S = 60.0
 PAUSE_S = 0.1
 COLOR = re.compile("\x1b\\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;[0-9;]*)?m")
 SMALL = (80, 24)

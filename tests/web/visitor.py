@@ -38,7 +38,7 @@ from mnemosyned.web.server import ROUTES
 R = TypeVar("R")
 PORT = 7470
 TAKE_S = 0.05
-WAIT_S = 10.0
+WAIT_S = 60.0
 LISTS_MAX = 40
 """Pages of one list that are followed."""
 SAID = {"session": "team", "source": "chat", "role": "user"}
