@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -128,14 +128,9 @@ class OwnerLimiter:
         """Count a request's writes, unless it deletes or is a dry run. Raises the errors of `use_write`."""
         if request.deletes or request.is_preview:
             return
-        memories: Sequence[Remember] = ()
-        if isinstance(request, Remember):
-            memories = (request,)
-        elif isinstance(request, RememberMany):
-            memories = request.memories
-        count = len(memories) or isinstance(request, Compact)
-        size = sum(map(_stored_bytes, memories or (request,)))
-        self.use_write(owner, memories=count, size=size)
+        parts = request.memories if isinstance(request, RememberMany) else [request]
+        count = sum(isinstance(part, Remember | Compact) for part in parts)
+        self.use_write(owner, memories=count, size=sum(map(_stored_bytes, parts)))
 
     def begin_stream(self, owner: int) -> None:
         """Count a stream of an owner, until `end_stream`. Raises `LimitReached`, `StorageFailed`."""
