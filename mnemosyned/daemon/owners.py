@@ -231,7 +231,7 @@ UNKNOWN_MAX = 1_000
 REFUSED = "this token is unknown, has expired or was revoked; ask who runs the server for another"
 REFUSED_PROVIDED = (
     "this token of the identity provider has expired or is not accepted; get another, "
-    "or ask who runs the server: its log gives the reason"
+    "or ask who runs the server: its log gives the reason, but for tokens of over 8,192 characters"
 )
 REFUSED_PROXIED = (
     "the proxy names a user who may not log in here; ask who runs the server"
