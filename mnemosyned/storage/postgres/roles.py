@@ -43,12 +43,13 @@ _IS_OWNER = (
     "LEFT JOIN pg_class AS c ON c.oid = to_regclass('schema_migration') "
     "WHERE d.datname = current_database()"
 )
-SERVED_ELSEWHERE = (
-    "SELECT relnamespace::regnamespace::text FROM pg_class WHERE relname = 'schema_migration' "
-    "AND to_regclass('schema_migration') IS NULL AND has_table_privilege(oid, 'SELECT') "
-    "AND NOT pg_has_role(relowner, 'USAGE') LIMIT 1"
+LOOK_THERE = (
+    "SELECT format('ALTER ROLE %%I IN DATABASE %%I SET search_path = %%s', current_user, "
+    "current_database(), relnamespace::regnamespace) FROM pg_class "
+    "WHERE relname = 'schema_migration' AND to_regclass('schema_migration') IS NULL "
+    "AND has_table_privilege(oid, 'SELECT') AND NOT pg_has_role(relowner, 'USAGE') LIMIT 1"
 )
-"""The schema that this login serves but does not find by its search_path."""
+"""What leads a login to the tables that it serves but does not find by its search_path."""
 _NUMBERED = (
     "last_memory, last_log, last_record, working_count, working_characters, archive_count, "
     "archive_characters, episodic_count, episodic_characters, rewordings"

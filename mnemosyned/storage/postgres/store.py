@@ -269,13 +269,13 @@ def _prepare_database(
             is_owner, named = roles.table_owner(session)
             has_citus = bool(session.scalar(schema.HAS_CITUS))
             role = roles.role_in_use(session)
-            user = session.scalar("SELECT quote_ident(current_user)")
-            if served := session.scalar(roles.SERVED_ELSEWHERE):
+            if statement := session.scalar(roles.LOOK_THERE):
                 raise StorageFailed(
-                    f"{consequence}: the search_path of the login {user} does not lead to its tables; as "
-                    f"an administrator, run ALTER ROLE {user} SET search_path = {served}"
+                    f"{consequence}: the login's search_path does not lead to its tables; as an "
+                    f"administrator, run {statement}"
                 )
             if role is None and (not is_owner or (guarded and read_only)):
+                user = session.scalar("SELECT current_user")
                 raise StorageFailed(
                     f"{consequence}: the tables belong to {named}, and {user} may not work with "
                     f"them; with the login {named}, run mnem db migrate --serving {user}"
