@@ -62,6 +62,11 @@ def test_a_word_refers_back_only_in_its_own_language(
     assert leans or remove_opener(sentence) == sentence
 
 
+def test_a_sentence_whose_verb_would_come_first_keeps_its_opener() -> None:
+    for sentence in ("Dann wird es nicht Mittwoch.", "Dan komt hij morgen"):
+        assert remove_opener(sentence) == sentence
+
+
 def test_an_agent_that_remarks_on_something_else_says_less() -> None:
     remark = "kafka-2 is at 38 % now."
     memories = group(

@@ -28,6 +28,7 @@ from mnemosyned.text.terms import (
     split_compound,
     stem,
     stem_prefix,
+    synonyms_of,
     with_words_apart,
     without_unspaced,
 )
@@ -224,6 +225,11 @@ def test_irregular_forms_belong_together() -> None:
     assert "buy" in irregular_forms("bought")
     assert "children" in irregular_forms("child")
     assert irregular_forms("bicycle") == ()
+
+
+def test_a_telephone_is_found_in_other_languages_and_an_abbreviation() -> None:
+    assert {"tel", "telefono"} <= set(synonyms_of("telefonnummer"))
+    assert synonyms_of("address") == ("addr",)
 
 
 def test_no_irregular_form_has_the_stem_of_a_word_that_says_nothing() -> None:
