@@ -207,8 +207,10 @@ def _find_telling_sentences(
             stems = {token.stem for word in telling for token in tokenize(word)}
             if len(keywords & stems) < SECRET_KEYWORDS_MIN:
                 continue  # few are about anything but the secret
-        if _WORDS["feelings"].intersection(words) and (
-            _WORDS["first_person"].intersection(words)
+        if (
+            not has_value
+            and _WORDS["feelings"].intersection(words)
+            and _WORDS["first_person"].intersection(words)
         ):
             continue
         if any(_PATTERNS[name].search(text) for name in ("test_result", "hypothesis")):

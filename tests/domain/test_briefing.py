@@ -70,6 +70,9 @@ def test_sentences_that_say_little_alone_are_a_statement_together() -> None:
     ("run 3 with learning rate 0.003 gave .79", "stated"),
     ("Search is done by Meilisearch, in a container of its own", "stated"),
     ("Set the retries of the webhook to five", "stated"),
+    ("put the retention of clicks to 5 days and grow the disk", "stated"),
+    ("merge window moves: from december it's mon and wed 14-16", "stated"),
+    ("Wen is sick, I have the pager till Monday 9:00", "stated"),
 ])  # fmt: skip
 def test_a_statement_has_its_kind(text: str, kind: str) -> None:
     (statement,) = find_statements(said(text))
@@ -83,7 +86,8 @@ def test_a_statement_has_its_kind(text: str, kind: str) -> None:
     "und wann kommt die neue Küche aus dem Lager",
     "what is 2+2", "who's on call in the week of the launch", "und was ist 2+2",
     "thx. coffee", "yes do that", "which port does the proxy use?",
-    "write a script that prints the ten largest files",
+    "write a script that prints the ten largest files", "write tests for the parser that has bugs",
+    "move the tests to the other folder",
     "add a rule to the firewall config", "write the retention policy page",
     "set up the deploy of the staging server with the key in Vault",
     "summary of what is missing for the launch please", "test_merge_twice failed in CI again",
