@@ -320,6 +320,9 @@ give me the plot of Emma in four lines, no spoilers please
 I'd prefer a harp if I had to choose, but I don't have to.
 Ne faites jamais bouillir le lait, ajoutez ensuite le cacao.
 Nature's guidelines: never use colour alone to distinguish groups.
+Il faut toujours lui répéter les choses.
+Il ne faut jamais faire bouillir le lait.
+Prosił, żebyś przyszedł wcześniej.
 Кошки всегда спят днём.
 Старый сервер всегда падает ночью.
 Fry the onions, never let them brown, add the rice and stir.
