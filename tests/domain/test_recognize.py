@@ -373,6 +373,13 @@ COMMENTS = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im H
     (f"{CARDS}\nIn der Doku steht, man solle nie latest nehmen", [0.9, 0.9], CARDS),
     (f"{CARDS}\nНа табличке написано: «Никогда не кормите лебедей».", [0.9, 0.9], CARDS),
     (f"{CARDS}\nnon rispondere a nessuno finché non torno", [0.9, 0.9], CARDS),
+    ("Payments go through Adyen.", [0.9], None),
+    ("Los pagos van por Redsys.", [0.9], None),
+    ("when the build is done, tell me", [0.9], None),
+    ("cuando termine la compilación, avísame", [0.9], None),
+    ("when the build is done, tell me every time", [0.9], "when the build is done, tell me every time"),
+    ("Payments over 500 go through Ines.", [0.9], "Payments over 500 go through Ines."),
+    ("Changes to seeds go through Ines.", [0.9], "Changes to seeds go through Ines."),
     ("cards titled 'in this one' go to the front", [0.9], "cards titled 'in this one' go to the front"),
 ])  # fmt: skip
 def test_a_sentence_is_a_rule_by_its_rating_unless_it_is_a_question(

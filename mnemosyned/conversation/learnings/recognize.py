@@ -303,8 +303,10 @@ def _read_statements(
 
 
 def _is_no_rule(blanked: str) -> bool:
-    """Return True if a sentence is of one occasion, or cites a text or another person."""
-    return any(load_shared_pattern(name).search(blanked) for name in ("once", "cited"))
+    """Return True if a sentence is of one occasion or a system, or cites a text or another person."""
+    return any(
+        load_shared_pattern(name).search(blanked) for name in ("once", "cited", "route")
+    )
 
 
 def _join_instruction(
