@@ -329,8 +329,8 @@ def _find_conversation_id(
         return _find_first_text(begun, "id") or name
     if client == "gemini":
         return _find_first_text(lines, "sessionId") or name
-    if client == "copilot":  # one name for all, in a folder for each
-        return PurePath(path).parent.name or name
+    if client in ("antigravity", "copilot"):  # one name for all, in a folder for each
+        return PurePath(path.replace("/.system_generated/logs", "")).parent.name or name
     return name or _find_first_text(lines, "sessionId")
 
 

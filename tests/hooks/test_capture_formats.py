@@ -228,6 +228,16 @@ def test_imported_conversations_of_copilot_have_their_own_sessions(
     assert {each.metadata["cwd"] for each in imported} == {"/w/shop"}
 
 
+def test_imported_conversations_of_antigravity_have_the_sessions_of_hooks(
+    tmp_path: Path,
+) -> None:
+    line = {"source": "USER_EXPLICIT", "type": "USER_INPUT", "created_at": moment()}
+    place = ".gemini/antigravity/brain/x1/.system_generated/logs/transcript.jsonl"
+    path = write_lines(tmp_path / place, [{**line, "content": "Hm"}])
+
+    assert [each.session for each in memories_of(path)] == ["antigravity:x1"]
+
+
 @pytest.mark.parametrize("file", TALKS)
 def test_an_imported_conversation_has_its_project(shop: Shop, file: str) -> None:
     agent, session, lines = TALKS[file]
