@@ -46,6 +46,17 @@ def gemini_line(
 LINES = Path(__file__).parents[1] / "data" / "hooks" / "transcripts.jsonl"
 """The transcript of each tool, and those in which much is not said, with what is stored of it."""
 CASES = [json.loads(line) for line in LINES.read_text().splitlines()]
+CASCADE = """### Planner Response
+
+*Viewed [a.md](file:///w/a.md) *
+
+*User accepted the command `ls *.md
+wc -l`*
+
+### Planner Response
+
+Moved *it*.
+"""
 FIX = codex_event("user_message", "Fix the tax rounding")
 
 
@@ -146,11 +157,11 @@ def test_cascades_hooks_carry_the_words(shop: Shop) -> None:
         agent_action_name="pre_user_prompt", tool_info={"user_prompt": "Move it"}
     )
     answer = agent.call(
-        agent_action_name="post_cascade_response", tool_info={"response": "Moved it."}
+        agent_action_name="post_cascade_response", tool_info={"response": CASCADE}
     )
 
     assert answer == {}
-    assert shop.texts("windsurf:w1") == ["Move it", "Moved it."]
+    assert shop.texts("windsurf:w1") == ["Move it", "Moved *it*."]
 
 
 def test_a_call_from_the_spool_keeps_its_time(shop: Shop) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from mnemosyned.agents.hooks.client import find_directory, find_text, find_transcript
 from mnemosyned.importers import transcripts
-from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.rule_files import compile_on_use, read_tables
 
 NAME_CHARS_MAX = 120
 PATH_CHARS_MAX = 4_096
@@ -40,6 +40,7 @@ EVENTS = {
 }
 """Kinds of events by the tools' names for them, in lower case, letters alone."""
 CLIENTS = frozenset(_TABLES["clients"])
+_WINDSURF_STEP = compile_on_use(_TABLES["windsurf_step"].replace("\n", ""))
 _OWN_CLIENT = re.compile(r"[a-z][a-z0-9-]{0,39}")
 """A name that a tool of one's own gives itself."""
 
@@ -239,8 +240,10 @@ def hook_messages(call: HookCall) -> tuple[transcripts.TranscriptMessage, ...]:
     # The plugin of OpenCode sends prompt and reply again, with ids.
     if not call.messages and call.client != "opencode":
         prompt = call.prompt if call.event is HookEvent.PROMPT else ""
+        is_windsurf = call.client == "windsurf"
+        reply = _WINDSURF_STEP.sub("", call.reply) if is_windsurf else call.reply
         said = [
             transcripts.TranscriptMessage(role="user", text=prompt),
-            transcripts.TranscriptMessage(role="assistant", text=call.reply),
+            transcripts.TranscriptMessage(role="assistant", text=reply),
         ]
     return tuple(transcripts.clean_messages(said))
