@@ -148,24 +148,20 @@ def parse_line(line: TranscriptLine) -> ParsedLine:
 
 
 def _parse_cursor(role: object, content: object) -> ParsedLine:
-    """Return the message or tool call in a line of Cursor, whose prompts have their time in the text.
-
-    The mark that Cursor writes in place of a thought is left out.
-    """
+    """Return the message or tool call in a line of Cursor; the time is read from a prompt's text."""
     parsed = parse_message(role, content, None)
     for message in parsed.messages:
         text, moment = message.text.rstrip(), None
         if message.role == "assistant":
-            text = text.removesuffix("[REDACTED]")
+            text = text.removesuffix("[REDACTED]")  # a thought
         elif said := _CURSOR_TIME.search(text):
             text = text.replace(said[0], "", 1)
             day, hours, minutes = said.groups("00")
             with suppress(ValueError):  # a date that is none
                 zoned = f"{day} {int(hours):+03d}{minutes}"
                 moment = datetime.strptime(zoned, "%b %d, %Y, %I:%M %p %z")
-        return replace(
-            parsed, messages=(replace(message, text=text, created_at=moment),)
-        )
+        cleaned = replace(message, text=text, created_at=moment)
+        return replace(parsed, messages=(cleaned,))
     return parsed
 
 

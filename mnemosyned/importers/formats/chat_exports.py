@@ -13,6 +13,10 @@ from mnemosyned.importers.transcripts import text_of
 
 Json = Mapping[str, Any]
 CHATGPT_ROLES = frozenset({"user", "assistant"})
+CHATGPT_HIDDEN_MARKS = (
+    "is_visually_hidden_from_conversation",
+    "is_user_system_message",
+)
 CHATGPT_TEXT_KINDS = frozenset({"text", "multimodal_text"})
 """Kinds of content of a message; other kinds are a tool's, a plan, or instructions."""
 _MARK = re.compile(
@@ -71,26 +75,20 @@ def _is_visible_message(message: Json) -> bool:
     content, author = message.get("content"), message.get("author") or {}
     if not isinstance(content, Mapping) or author.get("role") not in CHATGPT_ROLES:
         return False
-    metadata = message.get("metadata") or {}
-    is_hidden = metadata.get("is_visually_hidden_from_conversation") or (
-        metadata.get("is_user_system_message") or message.get("weight") == 0
-    )
+    marks = map((message.get("metadata") or {}).get, CHATGPT_HIDDEN_MARKS)
+    is_hidden = any(marks) or message.get("weight") == 0
     is_to_all = message.get("recipient") in (None, "all")
-    return (
-        not is_hidden
-        and is_to_all
-        and content.get("content_type") in CHATGPT_TEXT_KINDS
-    )
+    is_text = content.get("content_type") in CHATGPT_TEXT_KINDS
+    return is_text and is_to_all and not is_hidden
 
 
 def _read_part_text(part: Any) -> str:  # noqa: ANN401 any JSON
     """Return the text of a part of a ChatGPT message: its words, or "[image]"; else empty."""
     if isinstance(part, str):
         return _MARK.sub(_read_mark, part)
-    if not isinstance(part, Mapping):
-        return ""
-    is_image = part.get("content_type") == "image_asset_pointer"
-    return text_in(part.get("text")) or "[image]" * is_image
+    fields = object_in(part)
+    is_image = fields.get("content_type") == "image_asset_pointer"
+    return text_in(fields.get("text")) or "[image]" * is_image
 
 
 def _read_mark(mark: re.Match[str]) -> str:

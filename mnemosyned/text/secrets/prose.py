@@ -103,9 +103,7 @@ _MASKED = r"(?P<MASK>\[secret:\w{1,20}\])"
 _SUFFIX = re.compile(r"(?:s\b|_\w{1,30})?")
 _LONGER = re.compile(r"[a-z]|[./#]\w")
 """Follows a name that is part of a longer word or of a path."""
-_BOUNDED = frozenset(
-    "pass code combination login_code seed answer login identity".split()
-)
+_BOUNDED = frozenset("pass code combination login_code seed answer login id".split())
 """Labels whose names must begin a word: "shopping" has "pin", "encode" has "code"."""
 _COLON_ONLY = ("pass", "psk")
 """Names that are other words unless a colon follows. Scripts without spaces need one, too."""
@@ -658,7 +656,7 @@ _RULES: dict[str, Callable[[SecretName], Iterator[Secret]]] = {
     **dict.fromkeys(("code", "combination"), _find_codes),
     **dict.fromkeys(("key", "named_key", "token"), _find_keys),
     "login_code": _find_login_codes,
-    "identity": _find_identity_numbers,
+    "id": _find_identity_numbers,
     "seed": _find_seed_phrases,
     "answer": _find_answers,
     "login": _find_logins,
