@@ -53,7 +53,7 @@ ODDS_MIN = -3.5
 on, hardly any more that changed it are told, and twice as many that have nothing to do with it."""
 CASE_ODDS_MAX = -2.5
 """The most log odds of a newer statement on one case, which is never told first: of a fact after a rule, of an
-exception such as "this week", or of a part, as "the guest wifi" of "the wifi"."""
+exception such as "this week", or on something else, as "the guest wifi" after "the wifi"."""
 SPREAD = 1.0
 """How much less, in log odds, a line may have than the likeliest one to have the same doubtful successor."""
 SURE_MIN = 1.0

@@ -296,7 +296,10 @@ def test_a_doubtful_successor_is_told_behind_the_line_that_it_most_likely_change
     ("I pick up the kids on Mondays", "I pick up the kids on Tuesdays", "earlier"),
     ("I pick up the kids on Mondays", "this week I pick up the kids on Friday", "later"),
     ("Das WLAN heißt Rose", "Das WLAN heißt Tulpe", "earlier"),
-    ("Das WLAN heißt Rose", "Das Gäste-WLAN heißt Tulpe", "later"),
+    ("the wifi is called Rose", "the guest wifi is called Tulip", "later"),
+    ("we meet Karim on Friday evening", "we meet Sofia on Saturday evening", "later"),
+    ("we meet on Fridays at 9 in Lyon", "we meet on Mondays at 8 in Lyon", "earlier"),
+    ("the den is set to 20 degrees", "in winter the den is set to 23 degrees", "later"),
     ("the spare key is in the hall", "my sister's spare key is in the den", "later"),
     ("La bici è in cantina", "La bici di Marta è in garage", "later"),
 ])  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from mnemosyned.text.endings.statements import (
@@ -64,6 +65,7 @@ _ADDITIVE, _DATED, DEFINITE, INDEFINITE, LIGHT, _PLURAL = (
 HOLDING = WORDS["standing"] | _DATED
 ARTICLES = DEFINITE - WORDS["others"]
 CONTRARY = frozenset((*DOUBTS, "negation"))
+_WHERE = WORDS["parts"] - WORDS["since"] - INDEFINITE - DEFINITE
 _EMPTY = LIGHT | WORDS["every"] | WORDS["new"]
 _PART = re.compile("as*f+s+-?[vc]|as+[pa]*b|a?s+[pa]+f+s*-?[vc]|af+s*pa*s+-?[vc]")
 """A fresh word in a subject: article, back, preposition, verb, change, fresh and shared word by initials."""
@@ -193,14 +195,30 @@ def is_exception(older: str, newer: str) -> bool:
 
 
 def _narrows(old: Statement, new: Statement) -> bool:
-    """Return True if `new` has a narrower subject or time, as "this week we meet at 9"."""
-    if find("brief", new) and not find("brief", old):
+    """Return True if `new` has another, narrower subject or time, as "this week we meet at 9"."""
+    if find("brief", new) and not find("brief", old) and "now" not in new.cues:
         return True
+    if new.cues or find_change(new):
+        return False
+    first = new.words[0]
     fresh = [word for word in new.words if not is_among(word.key, old)]
-    is_kin = has(new, "relatives") > has(old, "relatives")
-    is_kin |= any(a.key.endswith(b.key) for a in fresh for b in old.words if b.key[3:])
-    is_narrow = is_kin or _is_on_part(new, fresh)
-    return is_narrow and not new.cues and not find_change(new)
+    is_where = [each.frame[0].key in _WHERE for each in (old, new)] == [False, True]
+    is_where &= len(fresh) <= HOLDER_WORDS_MAX and first.kind not in EXACT_KINDS
+    is_where |= first.key in WORDS["relatives"] and not has(old, "relatives")
+    is_apart = _is_on_part(new, fresh) or _is_parallel(old, new)
+    return is_apart or (is_where and first in fresh)
+
+
+def _is_parallel(old: Statement, new: Statement) -> bool:
+    """Return True if two sentences differ in subject and value: "the cat eats twice", "the dog eats once"."""
+    frames = [[w for w in each.frame if w.key not in ARTICLES] for each in (old, new)]
+    pairs = list(zip(*frames, strict=False))
+    differ = [was.key != word.key for was, word in pairs]
+    if len({*map(len, frames)}) > 1 or not 0 < 2 * sum(differ) <= len(differ):
+        return False
+    subjects = pairs[differ.index(True)]
+    runs = sum(is_other for is_other, _ in groupby(differ))
+    return runs > 1 and all(word.kind not in EXACT_KINDS for word in subjects)
 
 
 def _is_on_part(new: Statement, fresh: Sequence[StatementWord]) -> bool:
