@@ -14,7 +14,12 @@ from support.fakes import said_in_turn
 
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.extract import CHARS_MAX, CHARS_MIN, extract
-from mnemosyned.summary.statements import rate_event, refers_back, remove_opener
+from mnemosyned.summary.statements import (
+    rate_event,
+    refers_back,
+    remove_opener,
+    shorten_at_clause,
+)
 
 NINE = datetime(2026, 3, 3, 9, tzinfo=UTC)
 RATIO = 1 / 3
@@ -60,6 +65,13 @@ def test_a_word_refers_back_only_in_its_own_language(
 ) -> None:
     assert refers_back(sentence) == leans
     assert leans or remove_opener(sentence) == sentence
+
+
+def test_no_sentence_is_cut_before_what_changed_it() -> None:
+    stale = "alerts/checkout.yaml still says 1.2 s"
+
+    assert not shorten_at_clause(f"{stale}; I changed it to 900 ms.", 45)
+    assert shorten_at_clause(f"{stale}; the page is unchanged.", 45) == f"{stale}."
 
 
 def test_a_sentence_whose_verb_would_come_first_keeps_its_opener() -> None:
