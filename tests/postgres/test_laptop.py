@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from e2e.doors import NAMES
 from e2e.hook_programs import Machine, prompt
 from e2e.pumps import pumping
 from support.agents import claude_line, context_of, write_lines
+from support.endpoints import unused_port
 from support.openssl import HAVE_OPENSSL
 from support.postgres import open_owners, run
 
@@ -70,9 +70,7 @@ def server(dsn: str, tmp_path: Path) -> Server:
         owners.add("anna")
         token = owners.issue("anna", "laptop", tuple(Scope)).secret
     authority = Authority(tmp_path / "authority")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = unused_port()
     settings = authority.issue(*NAMES, ends=timedelta(days=30)).settings | {
         "MNEMOSYNE_OWNERS_SERVE": "true",
         "MNEMOSYNE_LISTEN": f"127.0.0.1:{port}",

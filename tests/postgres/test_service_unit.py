@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from e2e.systemd_user import CHECKOUT, beside_systemd, drop_in, make_home
+from support.endpoints import unused_port
 from support.engines import new_database
 from support.openssl import HAVE_OPENSSL, self_signed
 from support.postgres import open_owners
@@ -42,12 +42,6 @@ def server() -> Path:
 def dsn(server: Path) -> str:
     assert server
     return new_database()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-        return port
 
 
 def prepare(
@@ -94,7 +88,7 @@ def prepare(
 
 
 def test_the_service_waits_and_returns(tmp_path: Path, dsn: str, server: Path) -> None:
-    port = free_port()
+    port = unused_port()
     home, keep = prepare(tmp_path, dsn, server, port=port)
     with open_owners(dsn) as owners:
         owners.add("anna")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import ssl
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -137,12 +139,15 @@ def process(*options: str) -> Iterator[tuple[Endpoint, subprocess.Popen[str]]]:
             running.kill()
 
 
+_PORTS = count(10_000 + os.getpid() % 220 * 100)
+
+
 def unused_port() -> int:
-    """A port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port on which nobody listens, below those that the system gives to whoever asks for any."""
+    while True:
+        port = next(_PORTS)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 # ---------------------------------------------------------------- behaviors
