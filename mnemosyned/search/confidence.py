@@ -119,10 +119,6 @@ class ResultJudge:
         self._matches = {match.position: match for match in candidates.memories}
         self._beside = candidates.beside
         self._cosines = candidates.nearness.cosines
-        self._in_roles: dict[str, set[int]] = {}
-        """The terms in each speaker's name, as far as they were looked for."""
-        self._in_neighbors: dict[int, set[int]] = {}
-        """The same of neighbors, by row number: one is next to several lines."""
 
     def judge(self, result: RankedResult, text: str) -> tuple[float, str]:
         """Return a result's confidence, 0 to 1, and the reason; without candidates, `text` is judged."""
@@ -161,8 +157,10 @@ class ResultJudge:
     def _judge_line(self, line: Match) -> tuple[float, float, set[int], set[int]]:
         """Return the confidence of a text, its share of keywords, its terms, and terms only in neighbors."""
         reader = self._reader
-        parts = gram_text(line.content) if line.grams else ""
-        own = reader.terms_in(f"{line.role}\n{line.content}\n{parts}")
+        in_role = reader.terms_in(line.role)
+        own = {*reader.terms_in(line.content), *in_role}
+        if line.grams:
+            own |= reader.terms_in(gram_text(line.content))
         nearby = self._find_neighbor_terms(line.position) - own
         share = reader.coverage(own, line.content, nearby)
         ratio = max(1.0, len(line.content) / WEIGHTS.long_chars)
@@ -179,9 +177,7 @@ class ResultJudge:
         else:
             if not share:
                 cosine *= min(1, len(line.content.encode()) / WEIGHTS.short_bytes)
-            if line.role not in self._in_roles:
-                self._in_roles[line.role] = reader.terms_in(line.role)
-            is_speaker = bool(self._names & self._in_roles[line.role])
+            is_speaker = not self._names.isdisjoint(in_role)
             about = self._keywords & (own | nearby)
             is_other = bool(self._names) and not is_speaker and not self._names < about
             words = max(0.0, share - WEIGHTS.words_min) / (1 - WEIGHTS.words_min)
@@ -203,10 +199,7 @@ class ResultJudge:
         terms: set[int] = set()
         for neighbor, _ in self._beside.get(position, ()):
             if match := self._matches.get(neighbor):
-                if neighbor not in self._in_neighbors:
-                    found = self._reader.terms_in(match.content)
-                    self._in_neighbors[neighbor] = found
-                terms |= self._in_neighbors[neighbor]
+                terms |= self._reader.terms_in(match.content)
         return terms
 
     def _name_words(self, kind: str, terms: Iterable[int]) -> str:

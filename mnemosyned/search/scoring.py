@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import heappush, heappushpop
@@ -105,6 +105,8 @@ class TermReader:
         self.grams = terms.grams
         self.possible = sum(self.idf) + GRAM_IDF * len(terms.grams)
         """Score of a text with every term once: what a text that covers the question is worth."""
+        self._found: dict[str, AbstractSet[int]] = {}
+        """The numbers of the terms in each text that was read."""
         self._keywords_sum = sum(self.keyword_idf) + GRAM_IDF * len(terms.grams)
         self.no_scores = (0.0,) * len(terms.words)
         """Scores of a text without any term."""
@@ -128,6 +130,7 @@ class TermReader:
         """
         folded = fold_case(with_words_apart(text[:READ_CHARS_MAX]))
         counts, places = self._find_terms(folded)
+        self._found[text] = counts.keys()
         if not places:
             return TermScores(self.no_scores, 0.0)
         scores = list(self.no_scores)
@@ -163,26 +166,29 @@ class TermReader:
         return tuple(idf if at in counts else 0.0 for at, idf in enumerate(self.idf))
 
     def coverage(
-        self, terms: Iterable[int], text: str, nearby: Iterable[int] = ()
+        self, terms: AbstractSet[int], text: str, nearby: Collection[int] = ()
     ) -> float:
         """Return the idf-weighted share, 0 to 1, of the question's keywords that a memory has.
 
         `terms` are the numbers of the terms in the memory's `text` or its speaker's name. `nearby` are
         those of neighbors, weighed by `NEARBY_SHARE`. Character pairs are looked for in `text`.
         """
-        own = set(terms)
-        share = sum(self.keyword_idf[term] for term in own)
-        share += NEARBY_SHARE * sum(
-            self.keyword_idf[term] for term in set(nearby) - own
-        )
+        share = 0.0
+        for term in terms:
+            share += self.keyword_idf[term]
+        for term in nearby:
+            if term not in terms:
+                share += NEARBY_SHARE * self.keyword_idf[term]
         if self.grams:
             share += GRAM_IDF * sum(gram in text for gram in self.grams)
         return min(1.0, share / self._keywords_sum) if self._keywords_sum else 0.0
 
-    def terms_in(self, text: str) -> set[int]:
+    def terms_in(self, text: str) -> AbstractSet[int]:
         """Return the numbers of the terms in the beginning of a text; cheaper than `read`."""
+        if text in self._found:
+            return self._found[text]
         folded = fold_case(with_words_apart(text[:READ_CHARS_MAX]))
-        terms: set[int] = set()
+        self._found[text] = terms = set[int]()
         for beginning, matcher in self._matchers:
             at, left = folded.find(beginning), PLACES_MAX
             while at >= 0 and left:
@@ -378,12 +384,13 @@ def neighbor_scores(
                 and abs(match.created_at - other.created_at) <= WEIGHTS.neighbors_within
             ):
                 share = WEIGHTS.neighbors[distance - 1]
-                if neighbor > position and any(
-                    mark in match.content for mark in _QUESTION_MARKS
+                if neighbor > position and (
+                    "?" in match.content or "？" in match.content
                 ):
                     share *= WEIGHTS.reply
                 shared = [score * share for score in own]
-                lent[neighbor] = list(map(max, lent.get(neighbor, shared), shared))
+                known = lent.get(neighbor)
+                lent[neighbor] = list(map(max, known, shared)) if known else shared
     return lent
 
 
@@ -490,7 +497,9 @@ def candidate_scores(
         WEIGHTS.leading_share * max(words.values(), default=0.0),
     )
     scores: dict[int, ScoreBreakdown] = {}
+    asking: dict[int, float] = {}
     for position, candidate in read.items():
+        asking[position] = question_share(candidate.match.content)
         borrowed = lent.get(position)
         if candidate.match.score <= 0 and borrowed is None:
             continue
@@ -498,37 +507,53 @@ def candidate_scores(
         best = sum(map(max, candidate.terms, borrowed)) if borrowed else own
         sitting = sittings.get(position, 0.0)
         scores[position] = _score_candidate(
-            question, candidate, words=own, neighbors=best - own, sitting=sitting
+            question,
+            candidate,
+            words=own,
+            neighbors=best - own,
+            sitting=sitting,
+            asking=asking[position],
         )
-    scores = _penalize_little_content(query, scores, matches)
-    if not candidates.nearness.cosines:
-        return _penalize_repeated_questions(query, scores, matches), 1.0
-    covered = 0.0
-    for position, candidate in read.items():
-        in_name = in_names[candidate.match.role]
-        share = _coverage(reader, candidate, in_name, lent.get(position))
-        covered = max(covered, share)
-        if covered == 1.0:
-            break
-    lengths = {position: len(match.content) for position, match in matches.items()}
-    cosines = candidates.nearness.cosines
-    similar = {
-        row: (max(0.0, near),)
-        for row, near in cosines.items()
-        if matches[row].role.lower() not in UNNAMED_ROLES
-    }
-    from_beside = neighbor_scores(matches, similar, candidates.beside)
-    nearness = replace(
-        candidates.nearness,
-        cosines={
-            row: near + WEIGHTS.meaning_nearby * from_beside.get(row, (0.0,))[0]
+    content = stems_with_content(" ".join(query.terms.words))
+    scores = _penalize_little_content(query, content, scores, matches)
+    covered = 1.0
+    if candidates.nearness.cosines:
+        covered = 0.0
+        for position, candidate in read.items():
+            in_name = in_names[candidate.match.role]
+            share = _coverage(reader, candidate, in_name, lent.get(position))
+            covered = max(covered, share)
+            if covered == 1.0:
+                break
+        lengths = {position: len(match.content) for position, match in matches.items()}
+        cosines = candidates.nearness.cosines
+        similar = {
+            row: (max(0.0, near),)
             for row, near in cosines.items()
-        },
-    )
-    scores = add_similarity(
-        scores, nearness, lengths, possible=reader.possible, covered=covered
-    )
-    return _penalize_repeated_questions(query, scores, matches), covered
+            if matches[row].role.lower() not in UNNAMED_ROLES
+        }
+        from_beside = neighbor_scores(matches, similar, candidates.beside)
+        nearness = replace(
+            candidates.nearness,
+            cosines={
+                row: near + WEIGHTS.meaning_nearby * from_beside.get(row, (0.0,))[0]
+                for row, near in cosines.items()
+            },
+        )
+        scores = add_similarity(
+            scores, nearness, lengths, possible=reader.possible, covered=covered
+        )
+    for position, share in asking.items():
+        # The question itself, asked before, answers nothing.
+        if (
+            share == 1.0
+            and position in scores
+            and stems_with_content(matches[position].content) <= content
+        ):
+            parts = scores[position]
+            asks = parts.asks - WEIGHTS.asks_again * sum(parts)
+            scores[position] = parts._replace(asks=asks)
+    return scores, covered
 
 
 def _coverage(
@@ -538,11 +563,10 @@ def _coverage(
     borrowed: Sequence[float] | None,
 ) -> float:
     """Return the share of the question's keywords in a candidate, its speaker's name or its neighbors."""
-    count = len(in_name)
-    terms = {term for term in range(count) if candidate.terms[term] or in_name[term]}
+    terms = {at for at, own in enumerate(in_name) if own or candidate.terms[at]}
     if candidate.match.grams:  # parts of identifiers
         terms |= reader.terms_in(gram_text(candidate.match.content))
-    nearby = [term for term in range(count) if borrowed and borrowed[term]]
+    nearby = {at for at in range(len(in_name)) if borrowed[at]} if borrowed else ()
     return reader.coverage(terms, candidate.match.content, nearby)
 
 
@@ -596,16 +620,17 @@ def _score_candidate(
     words: float,
     neighbors: float,
     sitting: float,
+    asking: float,
 ) -> ScoreBreakdown:
-    """Return the parts of a candidate's score: words, neighbors, sitting (see `sitting_scores`), bonuses."""
+    """Return the parts of a candidate's score: words, neighbors, sitting (see `sitting_scores`), bonuses.
+
+    `asking` is the share of questions in its text.
+    """
     match = candidate.match
     role = match.role.lower()
     phrase = WEIGHTS.phrase * candidate.phrase
     session = WEIGHTS.session * sitting
     score = words + phrase + neighbors + session
-    asking = 0.0
-    if any(mark in match.content for mark in _QUESTION_MARKS):
-        asking = question_share(match.content)
     asks = -WEIGHTS.asks * score * asking
     score += asks
     may_lead = words + neighbors >= question.leading
@@ -669,10 +694,12 @@ def question_share(text: str) -> float:
 
 
 def _penalize_little_content(
-    query: Query, scores: Mapping[int, ScoreBreakdown], matches: Mapping[int, Match]
+    query: Query,
+    asked: AbstractSet[str],
+    scores: Mapping[int, ScoreBreakdown],
+    matches: Mapping[int, Match],
 ) -> dict[int, ScoreBreakdown]:
-    """Return all scores, lowered for those of the best texts that add few words to the question."""
-    asked = stems_with_content(" ".join(query.terms.words))
+    """Return all scores, lowered for those of the best texts that add few stems to the question's (`asked`)."""
     lowered = dict(scores)
     best: list[float] = []
     ranked = [(sum(parts), position) for position, parts in scores.items()]
@@ -693,20 +720,6 @@ def _penalize_little_content(
             lowered[position] = scores[position]._replace(little=little)
         (heappushpop if is_full else heappush)(best, score + little)
     return lowered
-
-
-def _penalize_repeated_questions(
-    query: Query, scores: Mapping[int, ScoreBreakdown], matches: Mapping[int, Match]
-) -> dict[int, ScoreBreakdown]:
-    """Return all scores, lowered for questions without a word that the query lacks: they answer nothing."""
-    asked = stems_with_content(" ".join(query.terms.words))
-    return {
-        position: parts._replace(asks=parts.asks - WEIGHTS.asks_again * sum(parts))
-        if question_share(matches[position].content) == 1.0
-        and stems_with_content(matches[position].content) <= asked
-        else parts
-        for position, parts in scores.items()
-    }
 
 
 def embedding_text(role: str, content: str) -> str:
@@ -753,8 +766,8 @@ def add_similarity(
     known = [cosines[position] for position in scores if position in cosines]
     average = sum(known) / max(1, len(known))
     return {
-        position: scores.get(position, NO_SCORE)._replace(
-            meaning=worth * cosines.get(position, average)
+        position: ScoreBreakdown(
+            *scores.get(position, NO_SCORE)[:-1], worth * cosines.get(position, average)
         )
         for position in (*scores, *(cosines.keys() - scores.keys()))
     }
