@@ -151,17 +151,19 @@ class _LoadedEncoder:
     def _encode_batch(self, rows: Sequence[Sequence[int]]) -> Any:  # noqa: ANN401 numpy is loaded late
         """Return a matrix with the vectors of a few texts, given as word pieces.
 
-        The texts are stacked in one matrix, with `GAP` empty rows after each to keep them apart.
+        The texts are stacked in one matrix, with `GAP` empty rows between them to keep them apart.
         """
         np, weights = self._np, self._arrays
         lengths = np.array([len(row) for row in rows])
         ends = np.cumsum(lengths + GAP) - GAP
         starts = ends - lengths
-        total = int(ends[-1]) + GAP
+        total = int(ends[-1])
         ids = np.fromiter(
-            chain.from_iterable((*row, *[UNKNOWN] * GAP) for row in rows), np.int64
+            chain.from_iterable((*row, *[UNKNOWN] * GAP) for row in rows),
+            np.int64,
+            total,
         )
-        gaps = (ends[:, None] + np.arange(GAP)).ravel()
+        gaps = (ends[:-1, None] + np.arange(GAP)).ravel()
 
         features = np.empty(
             (total, DIMENSIONS + len(encoder_file.ORDERS) * CNN_DIMENSIONS), np.float32
@@ -204,7 +206,7 @@ class _LoadedEncoder:
         self._normalize(features, weights["ln_g"], weights["ln_b"])
 
         # The sum goes before the projection, which is linear: one row for each text is left.
-        bounds = np.stack([starts, ends], axis=1).ravel()
+        bounds = np.stack([starts, ends], axis=1).ravel()[:-1]
         mean = np.add.reduceat(features, bounds, axis=0)[::2] @ weights["cnn_W"]
         mean += lengths[:, None] * weights["cnn_b"]
         mean /= np.sqrt(lengths, dtype=np.float32)[:, None]
