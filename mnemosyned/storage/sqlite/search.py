@@ -311,13 +311,13 @@ class SqliteIndex(CommonIndex):
         return FtsWords(self._session, narrow, glued=self._glued["memory"])
 
     def rows_of_grams(
-        self, table: IndexedTable, terms: Iterable[str], query: Query
+        self, table: IndexedTable, terms: Sequence[str], query: Query
     ) -> list[list[int]]:
+        index = f"{table}_gram_fts"
+        if not self._matching_rows(index, any_of(terms), EVERYTHING, limit=1):
+            return [[] for _ in terms]
         narrow = memory_filter(query) if table == "memory" else episode_filter(query)
-        return [
-            self._matching_rows(f"{table}_gram_fts", quote_word(term), narrow)
-            for term in terms
-        ]
+        return [self._matching_rows(index, quote_word(term), narrow) for term in terms]
 
     def episodes_of_words(
         self, words: Sequence[Forms], query: Query
