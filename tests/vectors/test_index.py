@@ -56,7 +56,8 @@ def test_the_index_agrees_with_an_exhaustive_search_and_finds_nothing_forgotten(
     data: st.DataObject,
 ) -> None:
     table = Table()
-    index = VectorIndex(read=table.vectors_of)
+    kept_max = data.draw(st.sampled_from([0, 30, 100]))
+    index = VectorIndex(read=table.vectors_of, kept_max=kept_max)
     question = pack(asked)
 
     for arrived in arrivals:

@@ -132,8 +132,9 @@ class VectorCodes:
         numbers = unpack(vectors)
         self._width = numbers.shape[1]
         bits = np.packbits(numbers > 0, axis=1)
-        padding = -bits.shape[1] % np.uint64(0).itemsize
-        return np.pad(bits, ((0, 0), (0, padding))).view(np.uint64)
+        if padding := -bits.shape[1] % np.uint64(0).itemsize:
+            bits = np.pad(bits, ((0, 0), (0, padding)))
+        return bits.view(np.uint64)
 
     def _make_room(self, low: int, high: int, words: int) -> None:
         """Enlarge the table, up to `rows_max` rows, for positions from `low` to `high`."""
@@ -203,6 +204,17 @@ class VectorIndex(VectorCodes, VectorSearch):
             else:
                 self._kept_max, self.kept = 0, {}
         return super().put(vectors)
+
+    def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:
+        """Remove every stored position above `after` and up to `until`, except `positions`."""
+        super().keep_only(positions, after=after, until=until)
+        with self._lock:
+            gone = {seq for seq in self.kept if after < seq <= until}.difference(
+                positions
+            )
+            self.kept = {
+                seq: each for seq, each in self.kept.items() if seq not in gone
+            }
 
     def drop_vectors(self) -> None:
         """Drop the vectors in memory, and from now on read vectors from the storage."""

@@ -38,6 +38,8 @@ SPANS_MAX = 50
 LOADED_AT_ONCE, LOADED_FIRST = 1_000, 50_000
 """Vectors that are read at once, and the newest that are there before questions are answered."""
 COUNTED_AT_ONCE = 10_000
+KEPT_MAX = 10_000
+"""Vectors up to which all are kept in memory, in 4 MB: to read them takes a twentieth of a recall's time."""
 QUESTIONS_MAX = 16
 START_AFTER_S = 0.5
 """Delay of the start: a daemon serves before, and a program that only stores never pays for the model."""
@@ -266,7 +268,9 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
             while search.prepare(limit=PREPARED_AT_ONCE) and not self._closing.is_set():
                 pass  # ends, as the vectors do
             return StorageIndex(search)
-        return VectorIndex(read=lambda seqs: self._store.vectors_of(model, seqs))
+        return VectorIndex(
+            read=lambda seqs: self._store.vectors_of(model, seqs), kept_max=KEPT_MAX
+        )
 
     def _load_older(self, index: VectorIndex | StorageIndex, *, before: int) -> int:
         """Load vectors below row `before` into the index; return the lowest row loaded, 0 if none are left."""
