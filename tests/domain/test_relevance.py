@@ -69,6 +69,19 @@ def test_words_decide_where_nothing_is_or_can_be_rated() -> None:
     assert tabs[0].learning == TABS
 
 
+@each_case("request", [
+    "¿Cuándo podríamos vernos con el gestor?", "Cosa ceniamo con un ospite di Roma?",
+])  # fmt: skip
+def test_a_word_such_as_con_says_nothing_of_what_a_request_needs(request: str) -> None:
+    examples = learning(
+        "Preferisce le spiegazioni con un esempio", LearningKind.PREFERENCE
+    )
+
+    [rated] = rank_for_request([examples], request, now=NOON)
+
+    assert (rated.reason, rated.concerns) == ("", False)
+
+
 @each_case(("request", "confidence"), [
     ("please plot sleep by shift", 0.75), ("remplace le filtre", 0.75), ("vergleiche die Angebote", 0.75),
     ("shorten this", 0.4), ("replace it", 0.4), ("where is the plot?", 0.4),

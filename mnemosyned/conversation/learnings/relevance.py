@@ -17,7 +17,7 @@ from math import exp, log
 from mnemosyned.conversation.learnings.comparison import remove_cues
 from mnemosyned.memory.values import Learning, LearningKind, LearningScope
 from mnemosyned.text.rule_files import compile_on_use, read_tables
-from mnemosyned.text.terms import gram_text
+from mnemosyned.text.terms import foreign_stop_words, gram_text
 from mnemosyned.text.tokens import find_keywords
 from mnemosyned.text.word_cache import clear_on_forget
 
@@ -184,10 +184,10 @@ class _MessageTerms:
     """Keywords and fields of a message, to find the learnings that concern it."""
 
     def __init__(self, text: str) -> None:
-        self._stems = find_keywords(text)
+        low = text.strip().casefold().replace("’", "'")
+        self._stems = find_keywords(text) - foreign_stop_words(low.split())
         self._pairs = frozenset(gram_text(text).split())
         self._fields = find_fields(text) - ALWAYS
-        low = text.strip().casefold().replace("’", "'")
         self.orders_work = bool(_SCOPES["work"].match(low))
 
     def concerns(self, learning: Learning, shared: int) -> bool:
