@@ -100,7 +100,8 @@ def test_a_statement_has_its_kind(text: str, kind: str) -> None:
     # What a store masked is as little news as the secret itself.
     "the db password is [secret:password]", "INC-889. cause?", "141", "whats the size of the pool",
     "was heißt headset auf deutsch", "quante pastiglie prende adesso la mattina",
-    "me duele la cabeza, hasta mañana", "d'accord, à demain !", "noté, merci pour ton aide",
+    "me duele la cabeza, hasta mañana", "schönes Wochenende euch allen, bis Montag dann",
+    "d'accord, à demain !", "bom trabalho e bom fim de semana", "noté, merci pour ton aide",
 ])  # fmt: skip
 def test_what_says_nothing_to_a_later_session_is_left_out(text: str) -> None:
     assert statements(text) == []
