@@ -405,6 +405,9 @@ class SureMeanings(EagerMeanings):
     ("Use httpx instead of requests.", "I've switched from requests to httpx."),
     ("Nimm logback statt log4j.", "Ich habe log4j durch logback ersetzt."),
     ("Raise the limit to 25 MB.", "I've raised the limit to 25 MB."),
+    ("Nobody deploys on Fridays.", "Friday, no deploys."),
+    ("Wir fahren nach Wien.", "Sie hat gesagt, wir fahren nach Wien."),
+    ("Anna macht die Tests.", "Anna hat die Tests geschafft."),
 ])  # fmt: skip
 def test_an_addition_a_relative_a_state_and_a_repetition_end_nothing(
     older: str, newer: str
