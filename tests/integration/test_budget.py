@@ -71,14 +71,16 @@ def test_steps_in_which_all_fails_come_to_an_end(lab: Lab) -> None:
     assert len(working_ids(lab.store)) == 36
 
 
-def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(lab: Lab) -> None:
+def test_a_cycle_ends_when_its_time_is_up_and_the_next_goes_on(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     backlog(lab, 5)
-    up = threading.Event()
     lab.change({"sleep.cycle_minutes": 0.5 / 60})
-    lab.summarizer.meanwhile = lambda _: up.wait(0.3)
+    calls = lab.summarizer.calls
+    clock = SimpleNamespace(monotonic=lambda: 0.3 * len(calls))
+    monkeypatch.setattr(context, "time", clock)
 
     first = lab.run_cycle(Trigger.SCHEDULE)
-    lab.summarizer.meanwhile = lambda _: None
     lab.change({"sleep.cycle_minutes": None})
     second = lab.run_cycle(Trigger.SCHEDULE)
 
