@@ -26,7 +26,7 @@ from mnemosyned.verbs.exchange import EXPORT_PATH, RESTORE_PATH, Export, Import
 from mnemosyned.verbs.facade import ALIASES, VERBS, Caller
 from mnemosyned.verbs.memories import RememberMany
 from mnemosyned.verbs.request import R, Request, V, parse, parse_text
-from mnemosyned.verbs.upkeep import Event, EventKind, encode_event
+from mnemosyned.verbs.upkeep import Event, EventKind, Undo, encode_event
 
 if TYPE_CHECKING:
     from mnemosyned.service.audit import AuditLog
@@ -158,7 +158,8 @@ class ScopedCaller(Caller):
     def check(self, request: Request[Any]) -> None:
         """Raise `ScopeMissing` if the token's scopes do not allow a request."""
         verb, needed = request.verb_name(), Scope.READ
-        if request.writes and not getattr(request, "list", False):  # of `undo`
+        only_lists = isinstance(request, Undo) and request.list
+        if request.writes and not only_lists:
             needed = Scope.FORGET if request.deletes else Scope.WRITE
         require_scope(needed, self._scopes, verb, group=self._group)
         # A dry run shows memories; one of `remember_many` shows what the caller sent.

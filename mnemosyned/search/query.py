@@ -167,7 +167,7 @@ class ScoreBreakdown(NamedTuple):
     further: float = 0.0
     """Second and third line of its episode."""
     meaning: float = 0.0
-    """Similarity of its vector to the question's, relative to the nearest vector."""
+    """Similarity of its vector to the question's, relative to the nearest vector. The last of the parts."""
 
 
 NO_SCORE = ScoreBreakdown()

@@ -363,9 +363,7 @@ _BOUNDED_GROUPS = {"weekday", "word", "tonight", "part", "unit"}
 _POSSESSIVES, _INCLUSIVE = ("'s ", "’s "), {"after": "since", "before": "until"}
 """Ends of a time's name that make it an event's, and the bounds with which a part of that time counts:
 "before yesterday's meeting" is yesterday, too."""
-_VERBATIM_GROUPS = {
-    *("month", "year", "season", "quarter", "weekday", "feast", "numbered")
-}
+_VERBATIM_GROUPS = frozenset("month year season quarter weekday feast numbered".split())
 """Groups whose words a memory may contain verbatim; "yesterday" was another day then."""
 
 
