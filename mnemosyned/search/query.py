@@ -142,6 +142,8 @@ class ScoreBreakdown(NamedTuple):
 
     words: float = 0.0
     """BM25 of its own words."""
+    phrase: float = 0.0
+    """Neighboring words of the question that stand together in the text, too."""
     neighbors: float = 0.0
     """Words of its neighbors in the session."""
     session: float = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -59,6 +60,15 @@ PASSAGES_MAX = 50
 """Passages of a text that are compared."""
 
 
+class TermScores(NamedTuple):
+    """Scores of a text for a question."""
+
+    scores: tuple[float, ...]
+    """BM25 of each term."""
+    phrase: float
+    """Score of neighboring terms of the question that stand close together in the text, too."""
+
+
 class _Form(NamedTuple):
     """One way to write a term."""
 
@@ -113,8 +123,8 @@ class TermReader:
             for beginning, among in forms.items()
         ]
 
-    def read(self, text: str) -> tuple[float, ...]:
-        """Return the BM25 score of each term for a text.
+    def read(self, text: str) -> TermScores:
+        """Return the BM25 score of each term, and the score of neighboring terms, for a text.
 
         Only the first `READ_CHARS_MAX` characters are searched, but the length counts in full.
         """
@@ -122,7 +132,7 @@ class TermReader:
         counts, places = self._find_terms(folded)
         self._found[text] = counts.keys()
         if not places:
-            return self.no_scores
+            return TermScores(self.no_scores, 0.0)
         scores = list(self.no_scores)
         saturation = self._saturation(len(text))
         for term, count in counts.items():
@@ -132,7 +142,10 @@ class TermReader:
             for term in counts:
                 passage = self._passage_score(term, best.get(term, 0))
                 scores[term] += self._weights.passage * (passage - scores[term])
-        return tuple(scores)
+        phrase = 0.0
+        if len(places) > 1:
+            phrase = _phrase_score(folded, scores, places)
+        return TermScores(tuple(scores), phrase)
 
     def unread_score(self, scores: Sequence[float], idf_sum: float) -> float:
         """Return an estimated score of a text's words beyond its first `READ_CHARS_MAX` characters.
@@ -312,6 +325,28 @@ class _FormMatcher:
         return weights
 
 
+def _phrase_score(
+    text: str, scores: Sequence[float], places: Mapping[int, Sequence[int]]
+) -> float:
+    """Return a bonus for terms adjacent in the question and close in a text: the sum of each lower score."""
+    weights = WEIGHTS.bm25
+    total = 0.0
+    for term, found in places.items():
+        following = places.get(term + 1, ())
+        if len(following) > 1:
+            following = sorted(following)  # the forms of a term are found one by one
+        for start in found if following else ():
+            after = bisect_right(following, start)
+            if after == len(following):
+                continue
+            end = following[after]
+            is_near = end - start <= weights.close_chars
+            if is_near and len(WORD.findall(text, start, end)) <= weights.close_tokens:
+                total += min(scores[term], scores[term + 1])
+                break
+    return total
+
+
 _QUESTION_MARKS = ("?", "？")
 
 
@@ -408,6 +443,7 @@ class _ReadCandidate(NamedTuple):
     match: Match
     terms: tuple[float, ...]
     """Score of each term; the last number is the score of everything else."""
+    phrase: float
     speaker: float
     """Sum of the idf of terms in the speaker's name."""
 
@@ -543,13 +579,13 @@ def _read_candidate(
     `speaker` is the sum of the idf of the terms in the name of this text's speaker.
     """
     if match.score <= 0:
-        return _ReadCandidate(match, (*reader.no_scores, 0.0), speaker)
-    scores = reader.read(match.content)
+        return _ReadCandidate(match, (*reader.no_scores, 0.0), 0.0, speaker)
+    scores, phrase = reader.read(match.content)
     # The index also finds pairs of characters, and words beyond the part of a text that is read.
     rest = match.grams
     if rest and not reader.grams:
         parts = reader.read(gram_text(match.content))
-        rest = WEIGHTS.name_parts * sum(parts) or rest
+        rest = WEIGHTS.name_parts * sum(parts.scores) or rest
     if len(match.content) >= READ_CHARS_MAX:
         rest += reader.unread_score(scores, match.score - match.grams)
     elif not any(scores) and not speaker:
@@ -559,7 +595,7 @@ def _read_candidate(
             score * WEIGHTS.named_by_others if term in names else score
             for term, score in enumerate(scores)
         )
-    return _ReadCandidate(match, (*scores, rest), speaker)
+    return _ReadCandidate(match, (*scores, rest), phrase, speaker)
 
 
 class _QuestionTraits(NamedTuple):
@@ -592,8 +628,9 @@ def _score_candidate(
     """
     match = candidate.match
     role = match.role.lower()
+    phrase = WEIGHTS.phrase * candidate.phrase
     session = WEIGHTS.session * sitting
-    score = words + neighbors + session
+    score = words + phrase + neighbors + session
     asks = -WEIGHTS.asks * score * asking
     score += asks
     may_lead = words + neighbors >= question.leading
@@ -618,6 +655,7 @@ def _score_candidate(
         recency = 1 / (1 + age_days / WEIGHTS.recency_half_days)
     return ScoreBreakdown(
         words=words,
+        phrase=phrase,
         neighbors=neighbors,
         session=session,
         asks=asks,

@@ -18,6 +18,9 @@ class Bm25Weights:
     """The same for words with a digit, where the ending may be the point."""
     synonym: float = 0.9
     """A word of the same meaning, likewise."""
+    close_tokens: int = 3
+    close_chars: int = 60
+    """How near each other two words stand as a phrase."""
     passage: float = 0.8
     """Weight of the best passage of a long text, against the text as a whole.
 
@@ -49,6 +52,8 @@ class RankingWeights:
     """Factor for the lines after one that asks: they answer it."""
     neighbors_within: timedelta = timedelta(minutes=30)
     """Lines further apart are not one conversation, whatever their session is called."""
+    phrase: float = 0.25
+    """Neighboring words of the question that stand together here, too."""
     session: float = 0.3
     """The best that a sitting says of each term, for each of its lines."""
     sitting_pause: timedelta = timedelta(hours=2)

@@ -139,6 +139,18 @@ def reader(question: str) -> TermReader:
     return TermReader(asked, Corpus(count=10, average_chars=200, frequencies=known))
 
 
+@each_case(("text", "close"), [
+    ("the ant met a bee", True),
+    ("ant " * 90 + "bee", True),
+    ("a bee " * 300 + "ant", False),
+    ("bee " * 300 + "ant and then one two three four bee", False),
+    ("ants were there, and the bees came", False),
+    ("bee ant, ants beekeeper bees", True),
+])  # fmt: skip
+def test_words_count_more_where_one_follows_another(*, text: str, close: bool) -> None:
+    assert (reader("ant bee").read(text).phrase > 0) is close
+
+
 def test_a_word_is_looked_for_at_few_places(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
     look = reading._FormMatcher.weights_at  # noqa: SLF001 it is counted
@@ -154,4 +166,4 @@ def test_a_word_is_looked_for_at_few_places(monkeypatch: pytest.MonkeyPatch) -> 
     said = reader("1%1%1%1 ant").read("1%" * 1_900 + " ant" * 20)
 
     assert len(looked) <= 2 * PLACES_MAX
-    assert all(score > 0 for score in said)
+    assert all(score > 0 for score in said.scores)
