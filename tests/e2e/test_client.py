@@ -143,9 +143,7 @@ def test_a_request_that_takes_effect_twice_uses_no_idle_connection(
 
 @pytest.mark.parametrize(("slept_s", "is_used"), [(30, True), (90, False)])
 def test_a_connection_from_before_a_sleep_of_the_machine_is_not_used(
-    monkeypatch: pytest.MonkeyPatch,
-    slept_s: float,
-    is_used: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch, slept_s: float, *, is_used: bool
 ) -> None:
     """Whoever is at its other end may have closed it, and nobody could say so."""
     pool, (ours, theirs) = address.IdleConnections(), socket.socketpair()

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.fault]
 
 GROUPS = 6
 GROUP = 3
-STOP_S = 20.0
+STOP_S = 10.0
 """For the last consolidation and the end of it all on a machine under load; the model takes 30."""
 SECRET = "larch-4471"  # noqa: S105 what a memory says
 

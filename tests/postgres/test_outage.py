@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
 
 import psycopg
 import pytest
@@ -86,25 +85,30 @@ def test_calls_say_that_the_server_is_down(start: Start, server: Server) -> None
     daemon = start("--database", server.new_database())
     daemon.post("remember", content="The cellar key hangs behind the flour.", id="key")
     server.kill()
-    took_s: list[float] = []
+
+    def seconds_to_say_so(verb: str, fields: dict[str, object]) -> float:
+        began = time.monotonic()
+        answer = daemon.post(verb, **fields)
+        assert answer.status == 503, verb
+        assert answer.error[0] == "database_unreachable", verb
+        message = answer.body["error"]["message"]
+        if verb in ("recall", "status", "list"):
+            assert "kept" not in message, verb
+        return time.monotonic() - began
+
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("recall", {"query": "key"}),
+        ("remember", {"content": "tea"}),
+        ("status", {}),
+        ("list", {}),
+        ("sleep", {"force": True}),
+        ("forget", {"id": "key"}),
+    ]
     try:
-        for verb, fields in (
-            ("recall", {"query": "key"}),
-            ("remember", {"content": "tea"}),
-            ("status", {}),
-            ("list", {}),
-            ("sleep", {"force": True}),
-            ("forget", {"id": "key"}),
-        ):
-            began = time.monotonic()
-            answer = daemon.post(verb, **fields)
-            assert answer.status == 503, verb
-            assert answer.error[0] == "database_unreachable", verb
-            message = answer.body["error"]["message"]
-            if verb in ("recall", "status", "list"):
-                assert "kept" not in message, verb
-            took_s.append(time.monotonic() - began)
-        assert median(took_s) < 5  # for one of them the machine may stand still
+        for verb, fields in calls:
+            # The machine may stand still for the first try.
+            took_s = (seconds_to_say_so(verb, fields) for _ in range(2))
+            assert any(each < 5 for each in took_s), verb
         shown = daemon.mnem("recall", "key")
         assert shown.returncode != 0
         assert b"the database cannot be reached" in shown.stderr
