@@ -230,8 +230,8 @@ UNKNOWN_MAX = 1_000
 """Of those that are none: they take no place from tokens, however many are tried."""
 REFUSED = "this token is unknown, has expired or was revoked; ask who runs the server for another"
 REFUSED_PROVIDED = (
-    "this token of the identity provider has expired or is not accepted; get another, "
-    "or ask who runs the server: its log gives the reason, but for tokens of over 8,192 characters"
+    "this token of the identity provider has expired, is too long or is not accepted; get another, "
+    "or ask who runs the server: its log may give the reason"
 )
 REFUSED_PROXIED = (
     "the proxy names a user who may not log in here; ask who runs the server"

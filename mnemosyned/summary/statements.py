@@ -383,9 +383,8 @@ class StatementReader:
         own = remove_pasted(memory.content)
         is_cut = own is not memory.content
         is_receipt = role == "assistant" and _only_repeats(own, self._reported)
-        is_remark = role == "assistant" and tokens.find_keywords(own).isdisjoint(
-            tokens.find_keywords(self._reported) or tokens.find_keywords(own)
-        )
+        stated = tokens.find_keywords(self._reported if role == "assistant" else "")
+        is_remark = bool(stated) and stated.isdisjoint(tokens.find_keywords(own))
         if role == "assistant":
             self._reported = ""
         elif role == "user":

@@ -192,9 +192,11 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
     url = server.remote.url
     late = client.build_envelope(payload, further=further)
     reason = f"is not trusted ({server.fault})" if server.fault else "does not answer"
+    code = ""
     if server.status:
         try:
-            reason = f"stores nothing now ({json.loads(answer)['error']['message']})"
+            error = json.loads(answer)["error"]
+            code, reason = error["code"], f"stores nothing now ({error['message']})"
         except (ValueError, LookupError, TypeError):  # of a proxy
             reason = f"answers {server.status}"
     until = "and is remembered there later"
@@ -205,7 +207,7 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
         )
         until = f"until you {step}"
     said = f"{url} {reason}; what is said now waits here {until}"
-    if server.remote.owner and b'"scope_missing"' in answer:
+    if server.remote.owner and code == "scope_missing":
         # A group's reader would fill the spool for nothing. Once the reader may write, a hook sends the
         # transcript.
         late = b""

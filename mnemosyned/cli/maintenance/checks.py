@@ -253,7 +253,7 @@ def check_login(_: Installation) -> Iterator[Finding]:
                 if ssl.cert_time_to_seconds(ends) < time.time() + CERTIFICATE_LEFT_S:
                     text = f"the certificate of {saved.url} ends {ends}; tell whoever runs the server"
                     yield warning("login", text)
-    except (errors.MnemosynedError, ValueError) as error:
+    except (errors.MnemosynedError, OSError, ValueError) as error:
         yield problem("login", str(error))
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from mnemosyned.instants import in_zone, shift, shift_months
 from mnemosyned.text.languages.tables import (
     COUNTS_OF_UNITS,
+    ENGLISH,
     ENGLISH_COUNTS,
     ENGLISH_MONTHS,
     GRAMMARS,
@@ -399,7 +400,7 @@ A pattern without such words is tried on any text.
 """
 
 
-_ENGLISH_DEEDS = frozenset(LANGUAGES[0].deeds.split())
+_ENGLISH_DEEDS = frozenset(ENGLISH.deeds.split())
 _HINTS = frozenset(
     "ago last past previous this next yesterday today tomorrow tonight noon weekend easter q1 q2 q3 q4"
     " week kw kalenderwoche semaine semana settimana vecka".split()
