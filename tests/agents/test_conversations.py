@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from agents.answering_model import ANSWER, answering_model
 from agents.users import User
-from e2e.daemons import running
+from e2e.daemons import eventually, running
 
 from mnemosyned.agents.setup.parts import Programs
 from mnemosyned.agents.setup.targets import template_text
@@ -148,7 +148,9 @@ def test_a_tool_is_told_what_was_said_in_another_and_is_remembered(
                 break
 
         assert model.was_told("on Tuesdays")
-        assert ANSWER in user.run("mnem", "recall", "calendar", "--json")
+        # Tools write the end of a turn after its hook; the daemon then looks again.
+        recall = ("mnem", "recall", "calendar", "--json")
+        eventually(lambda: ANSWER in user.tried(*recall).stdout, "it is remembered")
         checked = json.loads(
             user.tried("mnem", "setup", "--check", tool, "--json").stdout
         )
