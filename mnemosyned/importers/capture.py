@@ -192,13 +192,17 @@ class Capture:
         """Store the messages in the next `CALL_BYTES` of a transcript; return the number of new memories.
 
         Queues the session for the rest of the transcript. If another capture runs for `CALL_WAIT_S`, only
-        queues and returns 0. Raises `TranscriptRefused` and storage errors.
+        queues and returns 0. Raises `TranscriptRefused`, after which it looks again later, and storage errors.
         """
         if not self._capturing.acquire(timeout=CALL_WAIT_S):
             self._due.put(session.session)
             return 0
         try:
             stored, complete = self._capture_share(session, CALL_BYTES)
+        except transcripts.TranscriptRefused:
+            # Some tools create the file a moment after the first turn.
+            self._due.put(session.session, after_s=LOOK_AGAIN_S)
+            raise
         finally:
             self._capturing.release()
         self._due.put(session.session, after_s=LOOK_AGAIN_S if complete else 0.0)

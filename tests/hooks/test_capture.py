@@ -94,6 +94,15 @@ def test_lines_that_come_after_the_hook_are_read_in_the_background(shop: Shop) -
     assert [each.stored for each in activity if each.event == "background"] == [1]
 
 
+def test_a_file_that_comes_after_the_hook_is_read_in_the_background(shop: Shop) -> None:
+    shop.claude().stop()
+    shop.write(*TALK)
+
+    shop.hooks.capture.drain()
+
+    assert shop.texts() == SAID
+
+
 @pytest.mark.parametrize("event", ["PreCompact", "SessionEnd", "StopFailure"])
 def test_every_end_of_a_turn_stores(shop: Shop, event: str) -> None:
     shop.write(*TALK)
