@@ -36,6 +36,13 @@ EMBEDDING_TOKENS = 256
 wait behind it: 512 tokens of a small model are half a second."""
 CACHE_VALUE_BYTES = 2
 """Bytes of a key or value of the window: half precision."""
+LOOP_TIMES = 4
+"""Repetitions in a row of an answer's end, together at least `LOOP_CHARS` long, that are a loop."""
+LOOP_CHARS = 120
+LOOP_PERIOD_MAX = 300
+_DIGIT = re.compile(r"\d")
+_THOUGHT_BEGIN = re.compile(r"<(think|thinking)>\s*\Z")
+"""End of a prompt whose template has the model think."""
 
 
 class LoadModel(msgspec.Struct, frozen=True, tag=True):
@@ -113,6 +120,7 @@ class CompletionEngine:
     def __init__(self, llama_cpp: Any, load: LoadModel) -> None:  # noqa: ANN401 an optional package
         window = _choose_window_tokens(llama_cpp, load)
         self._llama = _open_model(llama_cpp, load, n_ctx=window, seed=SEED)
+        self._llama.chat_handler = _make_chat_handler(llama_cpp, self._llama)
         self._control = _compile_control_tokens(llama_cpp, self._llama)
 
     def answer(self, request: CountTokens | Complete | Embed) -> WorkerReply:
@@ -149,24 +157,73 @@ class CompletionEngine:
             {**message, "content": self._split_control_tokens(message["content"])}
             for message in request.messages
         ]
+        text = ""
         try:
-            completion = self._llama.create_chat_completion(
+            for chunk in self._llama.create_chat_completion(
                 messages,
                 max_tokens=request.max_tokens,
                 temperature=request.temperature,
                 seed=SEED,
-            )
+                stream=True,
+            ):
+                text += chunk["choices"][0]["delta"].get("content") or ""
+                if is_looping(text):
+                    break
         except ValueError as error:
             if "context window" in str(error):
                 tokens = re.search(r"\((\d+)\)", str(error))
                 detail = f"{tokens[1]} of {self.context_tokens}" if tokens else ""
                 raise RequestFailed(WorkerFailure.OVER_WINDOW, detail) from error
             raise
-        return str(completion["choices"][0]["message"]["content"] or "").strip()
+        return text.strip()
 
     def _split_control_tokens(self, text: str) -> str:
         """Return the text with a blank within control tokens, so that the model reads plain words."""
         return self._control.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
+
+
+def _make_chat_handler(llama_cpp: Any, llama: Any) -> Any:  # noqa: ANN401
+    """Return a handler that writes prompts by the file's chat template; None if the file has none.
+
+    A model that can think before it answers does not: its thoughts would use up the answer's tokens.
+    """
+    template = llama.metadata.get("tokenizer.chat_template")
+    if template is None:
+        return None
+    formats = llama_cpp.llama_chat_format
+    bos, eos = (
+        llama._model.token_get_text(token) if token >= 0 else ""  # noqa: SLF001
+        for token in (llama.token_bos(), llama.token_eos())
+    )
+    write = formats.Jinja2ChatFormatter(template, eos_token=eos, bos_token=bos)
+
+    def write_prompt(*, messages: list[dict[str, str]], **_: object) -> Any:  # noqa: ANN401
+        """Return the prompt; the first message joins the second if the template rejects or ignores it."""
+        first = messages[0]["content"]
+        try:
+            written = write(messages=messages, enable_thinking=False)
+        except ValueError:  # Gemma 2 takes no system message, Phi-3 ignored it at first
+            written = None
+        if written is None or first.strip() not in written.prompt:
+            user = "\n\n".join(message["content"] for message in messages)
+            joined = [{"role": "user", "content": user}]
+            written = write(messages=joined, enable_thinking=False)
+        if thought := _THOUGHT_BEGIN.search(written.prompt):
+            written.prompt += f"\n</{thought[1]}>\n\n"
+        # Where the template leaves out the first token, the vocabulary says whether it is needed.
+        written.added_special = bool(bos) and written.prompt.startswith(bos)
+        return written
+
+    return formats.chat_formatter_to_chat_completion_handler(write_prompt)
+
+
+def is_looping(text: str) -> bool:
+    """Return True if a text ends with the same characters again and again, its digits aside."""
+    text = _DIGIT.sub("0", text[-LOOP_TIMES * LOOP_PERIOD_MAX :])
+    return any(
+        text.endswith(text[-size:] * max(LOOP_TIMES, -(-LOOP_CHARS // size)))
+        for size in range(1, min(LOOP_PERIOD_MAX, len(text) // LOOP_TIMES) + 1)
+    )
 
 
 class EmbeddingEngine:

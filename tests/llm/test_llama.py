@@ -1,15 +1,28 @@
 """The language model in its own process: the real llama.cpp, on models made here."""
 
+import importlib
 from pathlib import Path
 
 import pytest
-from support.gguf import canned_model, keywords_model, random_model
+from support.gguf import BOS, canned_model, keywords_model, random_model
 from support.llama import PRIVATE, SENTENCE, Maker, say
 from support.processes import child_pids
 
 from mnemosyned.errors import ModelUnavailable, SummarizerFailed
+from mnemosyned.models.llama_worker import (
+    Complete,
+    CompletionEngine,
+    LoadModel,
+    is_looping,
+)
 
 pytestmark = pytest.mark.llm
+
+TURNS = """{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content']
+    + eos_token }}{% endfor %}{{ '<|assistant|>' }}"""
+THINKS = "{% if enable_thinking is not defined or enable_thinking %}maybe{% else %}sure{% endif %}"
+REJECTS = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+IGNORES = TURNS.replace("messages %}", "messages if message['role'] == 'user' %}")
 
 
 def test_a_model_says_what_it_is_made_to_say(load: Maker, canned: Path) -> None:
@@ -23,6 +36,64 @@ def test_the_answer_depends_on_the_prompt(load: Maker, tmp_path: Path) -> None:
     model = load(keywords_model(tmp_path / "k.gguf", ["harbour", "dark mode", "plum"]))
 
     assert say(model, "A plum, dark mode, and dark mode again.") == "dark mode plum"
+
+
+@pytest.mark.parametrize(("template", "answer"), [
+    (TURNS, "dark mode plum"),
+    (f"{{{{ bos_token }}}}{REJECTS}{TURNS}", "dark mode plum"),
+    (IGNORES, "dark mode plum"),
+    (TURNS + THINKS, "dark mode plum sure"),
+    (TURNS + "<think>\n", "dark mode plum </think>"),
+])  # fmt: skip
+def test_a_prompt_has_all_that_is_asked_and_no_thinking(
+    load: Maker, tmp_path: Path, template: str, answer: str
+) -> None:
+    words = ["dark mode", "plum", "maybe", "sure", "</think>"]
+    model = load(keywords_model(tmp_path / "k.gguf", words, template=template))
+    messages = [
+        {"role": "system", "content": "Say what you read of a plum."},
+        {"role": "user", "content": "Dark mode: dark mode, dark mode."},
+    ]
+
+    said = model.complete(messages, max_tokens=50, temperature=0.0)
+
+    assert said == answer
+
+
+def test_a_prompt_begins_with_the_first_token_once(tmp_path: Path) -> None:
+    llama_cpp = importlib.import_module("llama_cpp")
+    for template in (TURNS, "{{ bos_token }}" + TURNS):
+        path = keywords_model(tmp_path / "k.gguf", ["plum"], template=template)
+        load = LoadModel(str(path), None, 1, 0, 0)
+        engine = CompletionEngine(llama_cpp, load)
+        asked = [{"role": "user", "content": "A plum."}]
+
+        engine.answer(Complete(asked, 10, 0.0))
+
+        first, second, *_ = engine._llama.input_ids  # noqa: SLF001 no name
+        assert first == BOS != second
+
+
+@pytest.mark.parametrize(("text", "is_loop"), [
+    ("It works. " + "She likes the boat. " * 3, False),
+    ("It works. " + "She likes the boat. " * 6, True),
+    ("It works. " + "She likes the boat. " * 6 + "She li", True),
+    ("".join(f"At 14:1{at} she says: I am glad.\n" for at in range(6)), True),
+    ("| --- | --- | --- |\n", False),
+    ("ha" * 100, True),
+    ("", False),
+])  # fmt: skip
+def test_an_answer_that_says_the_same_again_and_again_is_looping(
+    text: str, *, is_loop: bool
+) -> None:
+    assert is_looping(text) is is_loop
+
+
+def test_a_loop_is_ended_early(load: Maker, endless: Path) -> None:
+    said = say(load(endless), max_tokens=20_000)
+
+    assert said.startswith("and so on and so on")
+    assert len(said) < 200
 
 
 def test_the_same_prompt_has_the_same_answer(load: Maker, tmp_path: Path) -> None:

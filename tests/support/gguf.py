@@ -114,7 +114,9 @@ def canned_model(
     )
 
 
-def keywords_model(path: Path, words: Sequence[str], *, context: int = 2048) -> Path:
+def keywords_model(
+    path: Path, words: Sequence[str], *, context: int = 2048, template: str = TEMPLATE
+) -> Path:
     """A model that answers with those of the words that its prompt holds, the most frequent first.
 
     All attention is equal, so a head's value is the mean of what the tokens put in: a word asked
@@ -147,7 +149,13 @@ def keywords_model(path: Path, words: Sequence[str], *, context: int = 2048) -> 
     ends = _matrix(rows, width, embedding), _matrix(rows, width, output)
     block = _block(width, {"attn_v": value, "attn_output": onward})
     return _write(
-        path, vocabulary, width=width, context=context, ends=ends, blocks=[block]
+        path,
+        vocabulary,
+        width=width,
+        context=context,
+        ends=ends,
+        blocks=[block],
+        template=template,
     )
 
 
@@ -234,6 +242,7 @@ def _write(
     context: int,
     ends: tuple[bytes, bytes],
     blocks: Sequence[Mapping[str, bytes]],
+    template: str = TEMPLATE,
 ) -> Path:
     """The container: head, metadata, where each tensor lies, then the tensors."""
     rows = len(vocabulary.pieces)
@@ -251,7 +260,9 @@ def _write(
         tensors += [
             (f"blk.{at}.{name}", shapes[name], data) for name, data in block.items()
         ]
-    metadata = _metadata(vocabulary, width=width, context=context, blocks=len(blocks))
+    metadata = _metadata(
+        vocabulary, template, width=width, context=context, blocks=len(blocks)
+    )
     head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata)) + b"".join(
         metadata
     )
@@ -267,7 +278,7 @@ def _write(
 
 
 def _metadata(
-    vocabulary: Vocabulary, *, width: int, context: int, blocks: int
+    vocabulary: Vocabulary, template: str, *, width: int, context: int, blocks: int
 ) -> list[bytes]:
     numbers = {
         "llama.context_length": context,
@@ -287,7 +298,7 @@ def _metadata(
         "general.name": "tiny",
         "general.size_label": "1B",  # it plays a model that follows a whole prompt
         "tokenizer.ggml.model": "llama",
-        "tokenizer.chat_template": TEMPLATE,
+        "tokenizer.chat_template": template,
     }
     pieces = b"".join(map(_string, vocabulary.pieces))
     total = len(vocabulary.pieces)
