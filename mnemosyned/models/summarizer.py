@@ -29,6 +29,7 @@ from mnemosyned.summary.grounding.check import (
     SummaryProblem,
     check_grounding,
     select_grounded_sentences,
+    shorten_answer,
 )
 from mnemosyned.text import sentences
 from mnemosyned.text.dates.formatting import format_day
@@ -301,6 +302,9 @@ _FAULT_WORDS = {
     GroundingFault.UNINFORMATIVE: "too vague: it left out names, values and decisions",
 }
 
+TOO_MUCH = frozenset((GroundingFault.TOO_LONG, GroundingFault.REPEATED))
+"""Faults of an answer whose first sentences may be a summary."""
+
 Judge = Callable[[str], Sequence[SummaryProblem]]
 
 
@@ -361,26 +365,39 @@ class ModelSummarizer(Summarizer):
         )
 
     def ask_model(
-        self, messages: Sequence[Message], judge: Judge, sources: Sequence[MemoryRecord]
+        self,
+        messages: Sequence[Message],
+        judge: Judge,
+        sources: Sequence[MemoryRecord],
+        *,
+        chars_max: int,
     ) -> str:
         """Return the model's answer if `judge` finds no problem, or else its answer to a retry.
 
-        If both have problems, return the sentences of the retry, or else of the first answer, that
-        `sources` confirm. Raises `SummarizerFailed` if none are left.
+        An answer that repeats itself or is longer than `chars_max` is shortened to its first sentences. If
+        both answers have problems, return the sentences of the retry, or else of the first answer,
+        that `sources` confirm. Raises `SummarizerFailed` if none are left.
         """
-        text = self._complete_answer(messages, TEMPERATURE)
-        problems = judge(text)
-        if not problems:
-            return text
-        self.retried += 1
-        again = self._complete_answer(
-            write_retry_request(messages, problems), RETRY_TEMPERATURE
-        )
-        problems = judge(again)
-        if not problems:
-            return again
-        for answer in (again, text):
-            salvaged = select_grounded_sentences(answer, judge, sources)
+        answers: list[str] = []
+        asked, temperature = messages, TEMPERATURE
+        while True:
+            text = self._complete_answer(asked, temperature)
+            if not (problems := judge(text)):
+                return text
+            if TOO_MUCH.issuperset(problem.kind for problem in problems):
+                short = shorten_answer(text, chars_max)
+                if not judge(short):
+                    return short
+            answers.insert(0, text)
+            if len(answers) > 1:
+                break
+            self.retried += 1
+            asked = write_retry_request(messages, problems)
+            temperature = RETRY_TEMPERATURE
+        for answer in answers:
+            salvaged = select_grounded_sentences(
+                answer, judge, sources, chars_max=chars_max
+            )
             if salvaged and not judge(salvaged):
                 return salvaged
         self.rejected += 1
@@ -455,7 +472,9 @@ class _GroupSummarizer:
 
     def _ask_for_episode(self, messages: Sequence[Message]) -> ComposedEpisode:
         """Ask the model for the final text; return the episode with the checked text and index terms."""
-        answer = self.by.ask_model(messages, self._check_final, self.memories)
+        answer = self.by.ask_model(
+            messages, self._check_final, self.memories, chars_max=self.budget
+        )
         return self._compose_episode(answer)
 
     def _summarize_part(self, part: Sequence[MemoryRecord]) -> str:
@@ -475,7 +494,8 @@ class _GroupSummarizer:
         """Return a checked summary of about half of `size` characters; `write` makes the request."""
         chars = min(int(size * PART_SHARE), self.by.answer_tokens * CHARS_PER_TOKEN)
         judge = partial(self._check_grounding, sources=sources, chars_max=size)
-        return self.by.ask_model(write(chars_max=chars), judge, sources)
+        request = write(chars_max=chars)
+        return self.by.ask_model(request, judge, sources, chars_max=size)
 
     def _combine(self, summaries: list[str]) -> ComposedEpisode:
         """Return the episode of a group, its partial summaries combined in steps until one is left.

@@ -95,7 +95,9 @@ def problems(text: str) -> Sequence[SummaryProblem]:
     return check_grounding(text, OUTDOORS, chars_max=400)
 
 
-salvaged = partial(select_grounded_sentences, judge=problems, sources=OUTDOORS)
+salvaged = partial(
+    select_grounded_sentences, judge=problems, sources=OUTDOORS, chars_max=400
+)
 
 
 @each_case(("answer", "left"), [

@@ -124,6 +124,20 @@ def test_a_summary_refused_twice_is_a_failure_that_names_the_kind_alone(
     assert (by_model.accepted, by_model.retried, by_model.rejected) == (0, 1, 1)
 
 
+@each_case("answer", [
+    f"{GOOD} " + "Everyone was happy with the choice and said so at length. " * 9,
+    GOOD + "".join(f" They also spoke about part {at} of the plan." for at in "12" * 40),
+    f'{GOOD}\n<memory time="Tue 3 March 2026 09:20" role="Ines">\nSure.\n</memory>',
+])  # fmt: skip
+def test_of_an_answer_that_goes_on_and_on_the_beginning_is_kept(answer: str) -> None:
+    model = ScriptedModel(answer)
+
+    text = summarizer(model).summarize(EPISODE).text
+
+    assert text.startswith(GOOD)
+    assert len(model.asked) == 1
+
+
 def echo(prompt: str) -> str:
     """Every third line of what the prompt holds between its marks."""
     blocks = re.findall(r"<(?:memory|summary)[^>]*>\n(.*?)\n</", prompt, re.DOTALL)

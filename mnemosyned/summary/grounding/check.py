@@ -282,31 +282,45 @@ SHARED_MIN = 0.6
 """Share of a sentence's words that one source must have to be what it is about."""
 
 
+def shorten_answer(
+    answer: str, chars_max: int, is_kept: Callable[[str], bool] = bool
+) -> str:
+    """Return an answer up to the first sentence that it repeats or that exceeds `chars_max` characters.
+
+    Sentences that are not `is_kept` are left out.
+    """
+    seen: set[str] = set()
+    text = ""
+    for sentence, starts_line in split_sentences(answer):
+        key = sentence.casefold()
+        longer = f"{text}{chr(10) if starts_line else ' '}{sentence}".strip()
+        if key in seen or len(longer) > chars_max:
+            break
+        seen.add(key)
+        if is_kept(sentence):
+            text = longer
+    return text
+
+
 def select_grounded_sentences(
     answer: str,
     judge: Callable[[str], Sequence[SummaryProblem]],
     sources: Sequence[MemoryRecord],
+    *,
+    chars_max: int,
 ) -> str:
-    """Return an answer without the sentences that are faulty or that the sources do not confirm.
+    """Return a shortened answer without the sentences that are faulty or that the sources do not confirm.
 
-    `judge` returns the problems of a sentence. The text ends before the first repeated sentence.
-    Return an empty text if all or none of the sentences are left out.
+    `judge` returns the problems of a sentence. Return an empty text if all or none of the sentences
+    are left out.
     """
-    seen: set[str] = set()
-    kept: list[str] = []
-    dropped = False
-    for sentence, starts_line in split_sentences(answer):
-        key = sentence.casefold()
-        if key in seen:
-            dropped = True
-            break
-        seen.add(key)
+
+    def is_grounded(sentence: str) -> bool:
         faulty = any(problem.kind not in OF_THE_WHOLE for problem in judge(sentence))
-        if faulty or not is_confirmed(sentence, sources):
-            dropped = True
-        else:
-            kept.append(f"\n{sentence}" if starts_line else f" {sentence}")
-    return "".join(kept).strip() if dropped else ""
+        return not faulty and is_confirmed(sentence, sources)
+
+    text = shorten_answer(answer, chars_max, is_grounded)
+    return "" if text == answer else text
 
 
 def is_confirmed(sentence: str, sources: Sequence[MemoryRecord]) -> bool:
