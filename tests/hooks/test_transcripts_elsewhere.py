@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -26,7 +27,7 @@ class Link:
         self._hooks = hooks
         self.place = place
         self.is_urgent = False
-        self.remote = SimpleNamespace()
+        self.remote = SimpleNamespace(saved=None, renew_if_due=lambda: None)
         self.fails = False
         self.wanted: int | None = None
         self.posts = 0
@@ -130,11 +131,61 @@ def test_lines_that_were_not_sent_wait_for_another_hook(shop: Shop, link: Link) 
     assert spool.list_waiting(link.place) == []
 
 
+def test_lines_that_come_after_the_hook_wait_if_the_server_has_gone(
+    shop: Shop, link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.write(TALK[0])
+    envelope = envelope_of(shop.transcript, "Stop")
+    link.post(json.dumps(envelope).encode())
+    in_child(monkeypatch)
+
+    def write_late(_: float) -> None:
+        shop.write(*TALK[1:])
+        link.fails = True
+
+    monkeypatch.setattr(time, "sleep", write_late)
+    with pytest.raises(TimeIsUp):
+        send_rest(link, envelope)
+    assert shop.texts() == SAID[:1]
+    link.fails = False
+
+    spool.hand_in(link.place, cast("remote.Server", link).post_late)
+
+    assert shop.texts() == SAID
+
+
+def test_a_file_that_comes_after_the_hook_is_sent(
+    shop: Shop, link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    envelope = envelope_of(shop.transcript, "Stop")
+    link.post(json.dumps(envelope).encode())
+    in_child(monkeypatch)
+    monkeypatch.setattr(time, "sleep", lambda _: shop.write(*TALK))
+
+    send_rest(link, envelope)
+
+    assert shop.texts() == SAID
+    assert spool.list_waiting(link.place) == []
+
+
+def in_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Continue as the process that a hook leaves, which takes a fork."""
+    for name in ("fork", "setsid", "dup2"):
+        monkeypatch.setattr(os, name, lambda *_: 0)
+
+
+def send_rest(link: Link, envelope: dict[str, Any]) -> None:
+    path = envelope.get("payload", {}).get("transcript_path", "")
+    try:
+        remote._send_rest(cast("remote.Server", link), envelope, path)  # noqa: SLF001 a whole hook would fork
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 def test_no_alarm_ends_the_renewal_of_a_token(
     link: Link, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("fork", "setsid", "dup2"):  # as in the process that a hook leaves
-        monkeypatch.setattr(os, name, lambda *_: 0)
+    in_child(monkeypatch)
     alarms: list[float] = []
 
     def renew() -> None:
@@ -142,10 +193,7 @@ def test_no_alarm_ends_the_renewal_of_a_token(
 
     due = SimpleNamespace(is_renewal_due=True)
     link.remote = SimpleNamespace(saved=due, renew_if_due=renew)
-    try:
-        remote._send_rest(cast("remote.Server", link), {}, "")  # noqa: SLF001 a whole hook would fork
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+    send_rest(link, {})
 
     assert alarms == [0]
 
@@ -243,6 +291,6 @@ def test_a_remote_call_has_no_file_of_the_daemons_machine_read(shop: Shop) -> No
     _, wanted = shop.hooks.handle_call(HookEnvelope(payload=payload), is_remote=True)
     shop.hooks.capture.drain()
 
-    assert wanted is None
+    assert wanted == "0"  # of the caller's machine
     session = shop.store.agents.latest(["agent:s1", "claude-code:s1"], 10)
     assert list(session) == []

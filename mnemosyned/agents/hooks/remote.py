@@ -242,14 +242,19 @@ def _send_rest(server: Server, envelope: Fields, path: str) -> None:
     signal.setitimer(signal.ITIMER_REAL, AFTERWARDS_S, client.AGAIN_S)
     if wanted is not None:
         send_or_keep(server, envelope, path, wanted)
+        if not is_urgent:
+            time.sleep(LOOK_AGAIN_S)
+            send_or_keep(server, envelope, path, None)
     spool.hand_in(server.place, server.post_late)
-    if wanted is not None and not is_urgent:
-        time.sleep(LOOK_AGAIN_S)
-        server.post_late(json.dumps({**envelope, "late": True}).encode())
 
 
-def send_or_keep(server: Server, envelope: Fields, path: str, wanted: int) -> None:
-    """Send messages as `send_messages` does; keep the call in the spool until all are sent."""
+def send_or_keep(
+    server: Server, envelope: Fields, path: str, wanted: int | None
+) -> None:
+    """Send messages from byte `wanted` on, or from the one that the server names if asked again.
+
+    The call is in the spool until all are sent: a laptop may fall asleep or lose its network.
+    """
     # Loaded here: no tool waits for it.
     from mnemosyned.agents.hooks.fallback import choose_file_name  # noqa: PLC0415
 
@@ -259,7 +264,11 @@ def send_or_keep(server: Server, envelope: Fields, path: str, wanted: int) -> No
         changed_ns = spool.put(server.place, name, late)
     except OSError:
         changed_ns = 0
-    if send_messages(server, envelope, path, wanted) and changed_ns:
+    if wanted is None:
+        is_sent = server.post_late(late) == spool.OK
+    else:
+        is_sent = send_messages(server, envelope, path, wanted)
+    if is_sent and changed_ns:
         spool.delete_unchanged(os.path.join(server.place, name), changed_ns)
 
 

@@ -148,13 +148,15 @@ class HookService:
             directory=envelope.directory,
             arguments=tuple(envelope.arguments),
         )
-        part = (
-            envelope.transcript if transcripts.is_plausible(call.transcript) else None
-        )
+        has_transcript = transcripts.is_plausible(call.transcript)
+        part = envelope.transcript if has_transcript else None
+        outcome = HookOutcome()
         if is_remote:
+            if has_transcript and not part and call.event in CAPTURING:
+                # Some tools create the file a moment after the first turn: the caller looks again.
+                outcome.wanted = "0"
             project = envelope.project.replace("\0", "")[:KEY_CHARS_MAX]
             call = replace(call, transcript="", directory="", project=project)
-        outcome = HookOutcome()
         try:
             if call.event is not events.HookEvent.OTHER and not call.session:
                 outcome.failure = "the call names no conversation"
