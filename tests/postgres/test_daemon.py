@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,14 @@ import pytest
 from e2e.conftest import Start, start
 from e2e.daemons import WAIT_S, eventually, listens, mnem, refused, spawned
 from e2e.programs import BIN
-from support.postgres import Server, open_store, run
+from postgres.daemons import serve_owners
+from support.postgres import Server, run
 
 from mnemosyned import Client
 from mnemosyned.daemon.main import EXIT_CONFIG, EXIT_FAILED
-from mnemosyned.storage.postgres.connections import connect_once
+from mnemosyned.errors import DatabaseUnreachable
+from mnemosyned.storage.postgres.connections import connect_once, explaining_failures
+from mnemosyned.storage.postgres.owners import PostgresOwners
 
 __all__ = ["start"]
 
@@ -145,43 +149,86 @@ def test_a_database_that_cannot_hold_every_text(
     assert "--encoding UTF8" in log
 
 
-@pytest.mark.skipif(
+HAVE_PGBOUNCER = pytest.mark.skipif(
     not shutil.which("pgbouncer"), reason="NOT RUN: there is no PgBouncer"
 )
-@pytest.mark.parametrize("mode", ["transaction", "session"])
-def test_a_pooler_that_changes_sessions(
-    tmp_path: Path, server: Server, mode: str
-) -> None:
-    dsn = server.new_database()
-    name = dsn.split("@/")[1].split("?")[0]
-    folder = server.folder / mode
+
+
+@contextmanager
+def pooling(dsn: str, *settings: str) -> Iterator[str]:
+    """A database through PgBouncer with its usual settings, but for those given."""
+    host = dsn.partition("?host=")[2]
+    name = dsn.split("@/")[1].split("?", maxsplit=1)[0]
+    folder = Path(host) / f"pooler_{name}"
     folder.mkdir(mode=0o777)
     folder.chmod(0o777)
-    settings = folder / "settings.ini"
+    file = folder / "settings.ini"
     (folder / "users").write_text('"postgres" ""\n')
-    settings.write_text(
-        f"[databases]\n{name} = host={server.folder} dbname={name} user=postgres\n"
-        f"[pgbouncer]\npool_mode = {mode}\nlisten_port = 6432\n"
-        f"ignore_startup_parameters = options\nauth_type = any\nunix_socket_dir = {folder}\n"
-        f"auth_file = {folder}/users\n"
+    file.write_text(
+        f"[databases]\n{name} = host={host} dbname={name} user=postgres\n"
+        f"[pgbouncer]\nlisten_port = 6432\nauth_type = any\nunix_socket_dir = {folder}\n"
+        + "\n".join([f"auth_file = {folder}/users", *settings])
     )
     user = "nobody" if os.geteuid() == 0 else None
     pooler = subprocess.Popen(
-        ["pgbouncer", str(settings)], stderr=subprocess.DEVNULL, user=user
+        ["pgbouncer", str(file)], stderr=subprocess.DEVNULL, user=user
     )
     try:
         eventually(lambda: listens(folder / ".s.PGSQL.6432"), "the pooler listens")
-        pooled = f"postgresql://postgres@/{name}?host={folder}&port=6432"
-        if mode == "session":
-            with open_store(pooled) as store:
-                assert store.memories.working_count() == 0
-        else:
-            code, log = ended(tmp_path, "--database", pooled)
-            assert code == EXIT_CONFIG, log
-            assert "pool_mode = session" in log
+        yield f"postgresql://postgres@/{name}?host={folder}&port=6432"
     finally:
         pooler.kill()
         pooler.wait(WAIT_S)
+
+
+@HAVE_PGBOUNCER
+@pytest.mark.parametrize("mode", ["transaction", "statement"])
+def test_a_pooler_that_changes_sessions(
+    tmp_path: Path, server: Server, mode: str
+) -> None:
+    with pooling(server.new_database(), f"pool_mode = {mode}") as pooled:
+        code, log = ended(tmp_path, "--database", pooled)
+
+    assert code == EXIT_CONFIG, log
+    assert "pool_mode = session" in log
+
+
+@HAVE_PGBOUNCER
+def test_owners_through_a_pooler_of_sessions(
+    tmp_path: Path, dsn: str, owners: PostgresOwners
+) -> None:
+    name = dsn.split("@/")[1].split("?", maxsplit=1)[0]
+    run(dsn, f"ALTER DATABASE \"{name}\" SET timezone = 'Asia/Tokyo'")
+    with pooling(dsn) as pooled:
+        with connect_once(pooled) as connection:
+            set_there = [
+                connection.execute(f"SHOW {each}".encode()).fetchone()
+                for each in ("timezone", "lock_timeout")
+            ]
+        with serve_owners(tmp_path, pooled, owners) as service:
+            anna, ben = map(service.token, ("anna", "ben"))
+            with service.client(anna) as client:
+                client.remember("Tea at four")
+                client.sleep(force=True)
+                found = [hit.content for hit in client.recall("tea").hits]
+            with service.client(ben) as client:
+                foreign = client.recall("tea").hits
+
+    assert set_there == [("UTC",), ("2s",)]
+    assert found == ["Tea at four"]
+    assert not foreign
+
+
+@HAVE_PGBOUNCER
+def test_a_pooler_with_too_few_places_is_named(server: Server) -> None:
+    settings = ("default_pool_size = 1", "query_wait_timeout = 1")
+    with (
+        pooling(server.new_database(), *settings) as pooled,
+        connect_once(pooled),
+        pytest.raises(DatabaseUnreachable, match="default_pool_size"),
+        explaining_failures("nothing was done"),
+    ):
+        connect_once(pooled)
 
 
 def test_a_driver_that_is_missing(tmp_path: Path, dsn: str) -> None:

@@ -154,16 +154,18 @@ ANNOUNCEMENTS_MAX = 10
 """So often what a server sent unasked is read before the connection is used."""
 # Compiling a plan takes longer than any statement here runs; estimates of GIN would ask for it.
 # The driver cannot read other forms of times; the defaults of a server or role may be others.
-_OPTIONS = (
-    "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=1 "
-    r"-c default_transaction_isolation=read\ committed -c client_min_messages=warning -c jit=off "
-    "-c row_security=on"  # off refuses what a policy would limit
+# Set by statements: poolers refuse or ignore options of a new connection.
+_SESSION = (
+    "SET timezone = 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'postgres'; SET extra_float_digits = 1; "
+    "SET default_transaction_isolation = 'read committed'; SET client_min_messages = 'warning'; SET jit = off; "
+    "SET row_security = on; "  # off refuses what a policy would limit
 )
-_LIMITS = f"-c lock_timeout={LOCK_WAIT_MS} -c idle_in_transaction_session_timeout={STALLED_MS}"
+_WITH_LOCK_LIMIT = f"SET lock_timeout = {LOCK_WAIT_MS}; SET statement_timeout = 0"
+_IN_POOL = f"SET lock_timeout = {LOCK_WAIT_MS}; SET idle_in_transaction_session_timeout = {STALLED_MS}"
 # The server lets a session wait that does nothing, and ends one whose machine has vanished.
 WITHOUT_LOCK_LIMIT = (
-    "-c statement_timeout=0 -c idle_session_timeout=0 -c tcp_keepalives_idle=20 "
-    "-c tcp_keepalives_interval=10 -c tcp_keepalives_count=4"
+    "SET statement_timeout = 0; SET idle_session_timeout = 0; SET tcp_keepalives_idle = 20; "
+    "SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 4"
 )
 _SETTINGS: dict[str, object] = {
     "autocommit": True,
@@ -392,9 +394,7 @@ class Connections:
         ends = time.monotonic() + FULL_S
         while True:
             try:
-                made = psycopg.connect(
-                    self._dsn, **_SETTINGS, options=f"{_OPTIONS} {_LIMITS}"
-                )
+                made = _connect(self._dsn, _IN_POOL)
                 break
             except psycopg.OperationalError as error:
                 if not is_full(error) or time.monotonic() > ends:
@@ -455,23 +455,34 @@ class Connections:
             connection.close()
 
 
-def connect_once(
-    dsn: str, *, options: str = f"-c lock_timeout={LOCK_WAIT_MS} -c statement_timeout=0"
-) -> Connection:
+def _connect(dsn: str, limits: str) -> Connection:
+    """Return a new connection on which `limits`, SQL statements, have run. Raises `psycopg.Error`."""
+    made = psycopg.connect(dsn, **_SETTINGS)
+    try:
+        made.execute(f"{_SESSION}{limits}".encode(), prepare=False)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def connect_once(dsn: str, *, limits: str = _WITH_LOCK_LIMIT) -> Connection:
     """Return a new connection for one task, by default with a limit on waiting for locks alone.
 
     Raises `ConfigInvalid` for a text that is no URL of a database, and `psycopg.Error`.
     """
-    with suppress(psycopg.ProgrammingError):  # whose words quote the URL
+    try:
         host = conninfo_to_dict(dsn).get("host", "")
-        # With a bare @, the end of a password is taken for the host. A socket may have one, too.
-        if "@@" not in dsn and ("@" not in host or host.startswith(("@", "/"))):
-            return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {options}")
-    raise ConfigInvalid(
-        "database: this is no URL of a PostgreSQL database; a % or @ within a password is "
-        "written %25 or %40",
-        field="database",
-    )
+    except psycopg.ProgrammingError:  # whose words quote the URL
+        host = "none@"
+    # With a bare @, the end of a password is taken for the host. A socket may have one, too.
+    if "@@" in dsn or ("@" in host and not host.startswith(("@", "/"))):
+        raise ConfigInvalid(
+            "database: this is no URL of a PostgreSQL database; a % or @ within a password is "
+            "written %25 or %40",
+            field="database",
+        )
+    return _connect(dsn, limits)
 
 
 def check_alive(connection: Connection) -> None:

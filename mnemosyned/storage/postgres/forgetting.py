@@ -29,6 +29,7 @@ from mnemosyned.storage.common.listing import join_conditions, tag_conditions
 from mnemosyned.storage.common.session import Row, reads
 from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.postgres import listing, memories, schema
+from mnemosyned.storage.postgres.connections import LOCK_WAIT_MS
 from mnemosyned.storage.postgres.pool import Pool, PostgresEngine
 from mnemosyned.storage.postgres.session import (
     INSERT_FRESH,
@@ -138,7 +139,7 @@ def _vacuum_tables(session: PostgresSession, tables: Sequence[str]) -> bool:
     except psycopg.errors.LockNotAvailable:
         return False
     finally:
-        session.execute("RESET lock_timeout")
+        session.execute(f"SET lock_timeout = {LOCK_WAIT_MS}")
         session.execute("RESET statement_timeout")
     return True
 

@@ -71,13 +71,13 @@ def check_server(dsn: str) -> bool:
                 field="database",
             )
         # A pooler lends the other connection the session that was free last: this one's.
-        with (
-            suppress(psycopg.OperationalError),
-            connect_once(dsn) as other,
-            other.transaction(),
-        ):
-            other.execute(_TAKEN_BACK)
-            row = connection.execute("SELECT pg_backend_pid()").fetchone()
+        with suppress(psycopg.OperationalError), connect_once(dsn) as other:
+            try:
+                with other.transaction():
+                    other.execute(_TAKEN_BACK)
+                    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+            except psycopg.errors.ProtocolViolation:  # of a pooler of statements
+                row = (None,)
     if row and row[0] != session:
         raise ConfigInvalid(
             "database: a pooler on the way to the server gives each transaction another session; "

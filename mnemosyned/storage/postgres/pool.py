@@ -92,7 +92,7 @@ class SessionClaims:
             try:
                 if self._connection is None or self._connection.closed:
                     self._connection = connect_once(
-                        self._dsn, options=WITHOUT_LOCK_LIMIT
+                        self._dsn, limits=WITHOUT_LOCK_LIMIT
                     )
                 connection = self._connection
                 session = PostgresSession(connection, owner)

@@ -363,6 +363,6 @@ class PostgresServer:
         """Lend a connection to the block, and turn the server's errors into `StorageFailed`."""
         with (
             explaining_failures("it was not finished"),
-            closing(connect_once(self.dsn, options=WITHOUT_LOCK_LIMIT)) as connection,
+            closing(connect_once(self.dsn, limits=WITHOUT_LOCK_LIMIT)) as connection,
         ):
             yield connection
