@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -231,6 +231,8 @@ class WindowService:
     """Rates learnings by their meaning; None without a built-in encoder."""
     lease: SummarizerLease
     """Lends the model that summarizes."""
+    on_archived: Callable[[Collection[int]], object]
+    """Called with the bytes of each message that a compaction stored."""
 
     def context(
         self, request: Context, groups: Groups = MappingProxyType({})
@@ -395,7 +397,8 @@ class WindowService:
         )
         done = policy.compact(conversation.messages, keep_recent=request.keep_recent)
         done = shorten_longest(done, limit, counter)
-        archived = self._archive_removed(done, conversation) if done.changed else []
+        archived = self._archive_removed(done, conversation) if done.changed else {}
+        self.on_archived([size for size in archived.values() if size])
         log.info(
             "compacted",
             policy=done.policy,
@@ -418,7 +421,7 @@ class WindowService:
             over_budget=0 < limit < done.tokens_after,
             summaries=list(done.summaries),
             expand=[*summary_ids, *conversation.new_stubs(done)],
-            archived=archived,
+            archived=list(archived),
             orphans=list(done.orphans),
             fallback_reason=done.fallback_reason,
         )
@@ -449,8 +452,8 @@ class WindowService:
 
     def _archive_removed(
         self, done: Compaction, conversation: IdentifiedConversation
-    ) -> list[str]:
-        """Store the messages that a compaction removed; return the ids of their memories."""
+    ) -> dict[str, int]:
+        """Store the messages that a compaction removed; return the bytes stored by id of their memories."""
         now = self.clock.now()
         ids = (message["id"] for message in conversation.messages)
         times = find_message_times(conversation.own, now=now)

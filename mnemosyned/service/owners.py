@@ -23,7 +23,7 @@ from mnemosyned.errors import InvalidRequest, LimitReached
 from mnemosyned.fairness import USERS_MAX, OwnerAllowance
 from mnemosyned.verbs import owners as verbs
 from mnemosyned.verbs.conversation import Compact
-from mnemosyned.verbs.memories import Remember, RememberMany
+from mnemosyned.verbs.memories import Remember, RememberMany, Untag
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.upkeep import LimitUse
 
@@ -49,6 +49,8 @@ FULL_RETRY_S = 3_600
 this is as long as a client waits at all, and it reports the error at once."""
 STREAM_RETRY_S = 5
 """When to try again to open another stream."""
+STORED_FIELDS = ("content", "text", "metadata", "tags")
+"""Fields of requests whose bytes count as stored."""
 REFUSAL_REST_S = 0.5
 """A refused request keeps its thread, one of its owner's share, for so long: 2,500 a second of a
 client that does not wait by itself took others' questions four times as long."""
@@ -117,11 +119,18 @@ class OwnerLimiter:
                         "ask who runs the server for more",
                         retry_after_s=FULL_RETRY_S,
                     )
-                with self._changing:
-                    known = self._known.get(owner, known)
-                    count = known.memories + memories
-                    self._known[owner] = known._replace(memories=count)
-        self._allowances["writes_per_minute"].use(owner, max(1, memories))
+        self.count_write(owner, memories=memories, size=size, writes=memories or 1)
+
+    def count_write(
+        self, owner: int, *, memories: int, size: int, writes: int | None = None
+    ) -> None:
+        """Count new `memories`, `size`, their bytes, and `writes`, by default one for each, without a check."""
+        with self._changing:
+            if memories and (known := self._known.get(owner)):
+                count = known.memories + memories
+                self._known[owner] = known._replace(memories=count)
+        count = memories if writes is None else writes
+        self._allowances["writes_per_minute"].use(owner, count)
         self._allowances["bytes_per_day"].use(owner, size)
 
     def admit(self, owner: int, request: Request[Any]) -> None:
@@ -202,8 +211,9 @@ class OwnerLimiter:
 
 
 def _stored_bytes(request: Request[Any]) -> int:
-    """Return the bytes of a request's new text, and of its metadata."""
-    values = (getattr(request, name, None) for name in ("content", "text", "metadata"))
+    """Return the bytes of a request's new text, metadata and tags."""
+    names = () if isinstance(request, Untag) else STORED_FIELDS
+    values = (getattr(request, name, None) for name in names)
     return sum(
         len(value.encode() if isinstance(value, str) else msgspec.json.encode(value))
         for value in values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -170,6 +170,7 @@ class MemoryService:
             recall=self.recall,
             rate=self.rate_texts,
             lease=self.sleeper.cycle.lease,
+            on_archived=self._count_archived,
         )
         self.briefings = BriefingService(
             store=self.store,
@@ -546,6 +547,12 @@ class MemoryService:
         answer = self._window.compact(request)
         self.sleeper.enforce_cap()
         return answer
+
+    def _count_archived(self, sizes: Collection[int]) -> None:
+        """Count the messages that a compaction stored, by their bytes, toward the owner's limits."""
+        if self.limits and sizes:
+            count = len(sizes) - 1  # one was counted at the request
+            self.limits.count_write(self.events.owner, memories=count, size=sum(sizes))
 
     def sleep(self, request: upkeep.Sleep) -> CycleReport:
         """Run, preview, stop or pause sleep cycles, as a request asks."""

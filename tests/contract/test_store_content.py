@@ -300,7 +300,7 @@ def compact(
         text_hash=content_hash(text or f"summary {id}"),
         created_at=NOON,
     )
-    return store.memories.add_compactions([NewCompaction(made, parts)])
+    return list(store.memories.add_compactions([NewCompaction(made, parts)]))
 
 
 def left(store: MemoryStore, id: str) -> list[str]:

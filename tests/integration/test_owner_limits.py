@@ -21,8 +21,15 @@ from mnemosyned.service.owners import (
     OwnerLimiter,
 )
 from mnemosyned.service.service import MemoryService
-from mnemosyned.verbs.conversation import Learn
-from mnemosyned.verbs.memories import EditMemory, Pin, Remember, RememberMany
+from mnemosyned.verbs.conversation import Compact, Learn
+from mnemosyned.verbs.memories import (
+    EditMemory,
+    Pin,
+    Remember,
+    RememberMany,
+    Tag,
+    Untag,
+)
 from mnemosyned.verbs.retention import Forget
 
 ANNA, BERT = 2, 3
@@ -249,13 +256,36 @@ def test_a_request_counts_by_the_memories_that_it_has(owners: Owners) -> None:
         (RememberMany([Remember("12345678")] * 9), [10, 77]),
         (Pin("a"), [11, 77]),
         (Remember("12", metadata={"a": "34"}), [12, 89]),
-        (EditMemory(id="a", text="1" * 9_900), [13, 9_989]),
-        (Learn("Say 1234567"), [14, 10_000]),
+        (EditMemory(id="a", text="1" * 9_889), [13, 9_978]),
+        (Tag("a", tags=["b"]), [14, 9_983]),
+        (Untag("a", tags=["b"]), [15, 9_983]),
+        (Remember("1", tags=["b"]), [16, 9_989]),
+        (Learn("Say 1234567"), [17, 10_000]),
     ):
         owners.limiter.admit(ANNA, request)
         assert [use.used for use in owners.limiter.list_uses(ANNA)] == used
     refusal(lambda: owners.limiter.admit(ANNA, EditMemory(id="a", text="1")))
     owners.limiter.admit(ANNA, EditMemory(id="a", session="x"))
+
+
+def test_a_compaction_counts_by_the_messages_that_it_stores(
+    owners: Owners, service: MemoryService
+) -> None:
+    owners.limit(writes_per_minute=1_000, bytes_per_day=10_000, memories_max=60)
+    service.limits = owners.limiter
+    service.events.owner = ANNA
+    messages = [{"role": "user", "content": f"{n:04} süß"} for n in range(50)]
+    compact = Compact(messages, force=True, policy="facts", keep_recent=10)
+
+    taken = len(service.call(compact).archived)
+    used = [use.used for use in owners.limiter.list_uses(ANNA)]
+    service.call(compact)  # again, of what is known
+    again = [use.used for use in owners.limiter.list_uses(ANNA)]
+
+    assert taken == 40
+    assert used[:2] == [40, 400]
+    assert again[:2] == [41, 400]
+    refusal(lambda: service.call(RememberMany([Remember("said")] * 21)))
 
 
 def test_each_line_of_an_export_counts_as_a_memory(

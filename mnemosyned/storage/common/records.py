@@ -297,8 +297,8 @@ class RecordStore(StorePart):
     @writes
     def add_compactions(
         self, session: CommonSession, compactions: Sequence[ports.NewCompaction]
-    ) -> list[str]:
-        """Store compactions and their new messages, all or none; return the ids of all their messages."""
+    ) -> dict[str, int]:
+        """Store compactions and new messages, all or none; return bytes of stored text by message."""
         messages = {
             part.draft.memory.id: part
             for compaction in compactions
@@ -317,7 +317,8 @@ class RecordStore(StorePart):
                 for part in compaction.parts
             )
             insert_compaction(session, replace(compaction.record, parts=parts))
-        return list(dict.fromkeys(homes.values()))
+        stored = {draft.memory.id: len(draft.memory.content.encode()) for draft in new}
+        return {id: stored.get(id, 0) for id in homes.values()}
 
     def _known_memory(
         self, session: CommonSession, taken: ports.ArchivedMessage
