@@ -211,7 +211,7 @@ class ProviderTokens:
             reason = "oidc.scopes gives its groups no scope (oidc.groups_claim)"
         else:
             holder = self._find_holder(name, "oidc", scopes, expires_at)
-            reason = f"the claim {claim} names no owner who may log in"
+            reason = f"the claim {claim} names no owner who may log in; capital letters count"
         if holder is None:
             log.info("provider_token_rejected", reason=reason)
         return holder

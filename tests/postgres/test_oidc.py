@@ -661,6 +661,7 @@ def test_who_may_log_in_by_name(dsn: str, owners: PostgresOwners) -> None:
         assert named(name) is None
     suspend(dsn, "anna")
     assert named("anna", add=True) is None
+    assert named("Anna", add=True) is None  # a second memory, and no way around
     bert = owners.number("bert")
     run(dsn, f"SELECT drop_owner({bert}, true)")  # as a removal begins
     assert named("bert", add=True) is None

@@ -68,6 +68,24 @@ def test_a_name_is_one_owners_alone(owners: PostgresOwners) -> None:
         owners.add("anna")
 
 
+def test_a_name_differs_from_others_not_in_letter_case_alone(
+    owners: PostgresOwners,
+) -> None:
+    week = timedelta(days=7)
+    for add in (
+        lambda: owners.add("Anna"),
+        lambda: owners.add("ANNA", is_group=True),
+        lambda: owners.invite([("dora", OWN_SCOPES, 1), ("Anna", OWN_SCOPES, 1)], lasts=week),
+        lambda: owners.invite([("dora", OWN_SCOPES, 1), ("Dora", OWN_SCOPES, 1)], lasts=week),
+        lambda: owners.change("bert", new_name="aNna"),
+    ):  # fmt: skip
+        with pytest.raises(InvalidRequest, match="capital letters only"):
+            add()
+
+    assert owners.change("anna", new_name="Anna") == "Anna"
+    assert [each.name for each in owners.owners()] == ["Anna", "bert", "local"]
+
+
 def test_a_removed_owner_leaves_no_row_and_the_others_all_of_theirs(
     owners: PostgresOwners, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -159,7 +159,9 @@ class AdministeredOwners:
         """Add an owner or a group, and return it. Raises `InvalidRequest` for a taken or malformed name."""
         check_name(name, field="name")
         self._prepare()
-        added = self._call_as_admin("add_owners", [name], is_group)
+        with self._admin_transaction() as session:
+            _check_letter_case(session, [name], field="name")
+            added = session.call("add_owners", [name], is_group).fetchall()
         ((number, _, _, created_at, is_new),) = added
         if not is_new:
             raise _make_taken_error(name, field="name")
@@ -210,7 +212,12 @@ class AdministeredOwners:
         number = self._number_besides_local(name, "revoke its tokens, if need be")
         if new_name:
             check_name(new_name, field="new_name")
-        if not self._call_as_admin("change_owner", number, new_name, suspended):
+        with self._admin_transaction() as session:
+            if new_name:
+                _check_letter_case(session, [new_name], field="new_name", besides=name)
+            changed = session.call("change_owner", number, new_name, suspended)
+            is_done = changed.fetchone()
+        if not is_done:
             raise _make_taken_error(new_name or name, field="new_name")
         if new_name:
             self.on_change("owner_rename", number, [new_name])
@@ -291,6 +298,7 @@ class AdministeredOwners:
         codes, digests = list[str](), list[bytes]()
         with self._admin_transaction() as session:
             names = list(dict.fromkeys(name for name, _, _ in invitees))
+            _check_letter_case(session, names, field="name")
             # Number, name, whether it is a group, time, and whether it was added now.
             added = session.call("add_owners", names, False)  # noqa: FBT003 no groups
             known = {row[1]: row for row in added}
@@ -505,6 +513,26 @@ def _make_taken_error(name: str, *, field: str) -> InvalidRequest:
     return InvalidRequest(
         f"there is an owner {name} already; choose another name", field=field
     )
+
+
+def _check_letter_case(
+    session: PostgresSession, names: Sequence[str], *, field: str, besides: str = ""
+) -> None:
+    """Raise `InvalidRequest` if new `names` differ from another one, but `besides`, in letter case only.
+
+    A provider that writes a person's name in another way would give that person a second, empty memory.
+    """
+    rows = session.call("list_owners", OWNERS_LISTED_MAX, columns="name")
+    known = {name for (name,) in rows} - {besides}
+    by_case = {name.lower(): name for name in known}
+    for name in set(names) - known:
+        if other := by_case.get(name.lower()):
+            raise InvalidRequest(
+                f"there is an owner {other} already, whose name differs from {name} in capital "
+                "letters only; choose another name",
+                field=field,
+            )
+        by_case[name.lower()] = name
 
 
 def check_name(name: str, *, field: str) -> None:
