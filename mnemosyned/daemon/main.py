@@ -262,8 +262,8 @@ class Daemon:
                 owner_resources = resources_of_owners(self._owners, memory)
             listeners = []
             if self._is_first:
-                unix = stack.enter_context(listening.listen_on_socket(path))
-                listeners.append(listening.Listener(unix))
+                unix = listening.listen_on_socket(path)
+                listeners.append(stack.enter_context(unix))
             if config.listen:
                 tcp = listening.listen_on_tcp(
                     config.listen,

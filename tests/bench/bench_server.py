@@ -31,7 +31,6 @@ begun = time.perf_counter()
 OURS = (
     LOADED
     + """
-from mnemosyned.daemon.http.listening import Listener
 from mnemosyned.daemon.http.listening import listen_on_socket
 from mnemosyned.daemon.http.server import EventLoop, make_handler
 from mnemosyned.daemon.metrics import ServerActivity
@@ -42,8 +41,8 @@ from mnemosyned.config.settings import LimitsConfig
 from mnemosyned.http_messages import Resource, Response
 echo = Resource(lambda request: Response(HTTPStatus.OK, bytes(request.body)), ("POST",))
 activity = ServerActivity()
-with listen_on_socket(Path(sys.argv[1])) as sock, EventLoop(
-    [Listener(sock)],
+with listen_on_socket(Path(sys.argv[1])) as listener, EventLoop(
+    [listener],
     answer=make_handler({"/echo": echo}, activity), activity=activity,
     limits=LimitsConfig(threads=16, body_bytes_max=1 << 20, connections_max=200),
 ):

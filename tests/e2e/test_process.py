@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import signal
 import socket
 import sqlite3
@@ -14,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -105,7 +107,8 @@ def test_the_watchdog_starves_when_the_socket_is_silent(start: Start) -> None:
     daemon = start(**WATCHED)
     daemon.notices.wait(FED)
 
-    daemon.socket.unlink()
+    (other := daemon.socket.with_name("other")).touch()
+    other.rename(daemon.socket)
     eventually(lambda: daemon.events("socket_silent"), "it notices")
     fed = daemon.notices.received.count(FED)
     eventually(lambda: len(daemon.events("socket_silent")) > 2, "two more turns")
@@ -380,13 +383,53 @@ def test_only_one_daemon_gets_a_socket(tmp_path: Path, room: Path, run: int) -> 
 
 
 def test_a_stopping_daemon_leaves_the_socket_of_another(daemon: Daemon) -> None:
-    daemon.socket.unlink()
     with socket.socket(socket.AF_UNIX) as another:
-        another.bind(str(daemon.socket))
+        another.bind(f"{daemon.socket}2")
+        Path(f"{daemon.socket}2").rename(daemon.socket)
 
         daemon.stop()
 
         assert daemon.socket.exists()
+
+
+def test_a_socket_whose_folder_is_deleted_is_made_again(
+    start: Start, tmp_path: Path, room: Path
+) -> None:
+    folder = room / "run" / "mnemosyned"
+    daemon = replace(start("--socket", str(folder / "s")), socket=folder / "s")
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(daemon.socket))
+        client.send(b"GET")  # while a client sends, the daemon looks every half second
+        shutil.rmtree(folder.parent)
+        eventually(partial(listens, daemon.socket), "it listens again")
+
+    assert daemon.post("status").body["pid"] == daemon.process.pid
+    assert stat.S_IMODE(daemon.socket.stat().st_mode) == 0o600
+    taken = ("--socket", str(daemon.socket), "--database", str(tmp_path / "other.db"))
+    code, said = refused(*taken, home=tmp_path)
+    assert (code, "another daemon listens on" in said) == (EXIT_FAILED, True)
+    daemon.stop()
+    assert not list(folder.iterdir())
+
+
+def test_a_socket_that_cannot_be_made_again_is_reported_once(
+    start: Start, room: Path
+) -> None:
+    folder = room / "run"
+    daemon = replace(start("--socket", str(folder / "s")), socket=folder / "s")
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(daemon.socket))
+        client.send(b"GET")
+        shutil.rmtree(folder)
+        folder.touch()
+        eventually(lambda: daemon.events("socket_was_removed"), "it says so")
+        time.sleep(1.5)  # two more attempts
+        folder.unlink()
+        eventually(partial(listens, daemon.socket), "it listens again")
+
+    refusal, made = daemon.events("socket_was_removed")
+    assert "File exists; choose another place" in refusal["reason"]
+    assert made["reason"] == ""
 
 
 @needs_root

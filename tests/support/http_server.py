@@ -13,7 +13,7 @@ from pathlib import Path
 from e2e.daemons import UnixConnection
 
 from mnemosyned.config.settings import LimitsConfig
-from mnemosyned.daemon.http.listening import Listener, listen_on_socket
+from mnemosyned.daemon.http.listening import listen_on_socket
 from mnemosyned.daemon.http.server import EventLoop, make_handler
 from mnemosyned.daemon.http.workers import OwnerOf
 from mnemosyned.daemon.metrics import HealthProbe, ServerActivity
@@ -64,7 +64,7 @@ def server(
         tempfile.TemporaryDirectory(prefix="mn-") as folder,
         listen_on_socket(Path(folder) / "s") as listener,
         EventLoop(
-            [Listener(listener)],
+            [listener],
             answer=make_handler(resources, activity),
             activity=activity,
             limits=LimitsConfig(

@@ -13,7 +13,7 @@ import ssl
 import stat
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -65,33 +65,96 @@ def bind_tcp(
     return listener
 
 
-@contextmanager
-def listen_on_socket(path: Path) -> Iterator[socket.socket]:
-    """Listen on a Unix socket, for this user alone, in a block.
+class SocketFile:
+    """A Unix socket that one daemon at a time listens on, for its own user alone."""
 
-    A stale socket file is replaced; a lock file keeps other daemons away. Raises `DatabaseInUse` if
-    another daemon has the path, and `InvalidRequest` for an unusable path.
-    """
-    require_usable_path(str(path), field="socket", bytes_max=SOCKET_PATH_BYTES_MAX)
-    with _claim_path(path):
-        _remove_stale_socket(path)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-            umask = os.umask(0o177)
-            try:
-                listener.bind(str(path))
-            finally:
-                os.umask(umask)
-            bound = path.lstat()
-            try:
-                listener.listen(BACKLOG)
-                listener.settimeout(0)
-                yield listener
-            finally:
-                try:  # unless another file is there now
-                    if os.path.samestat(path.lstat(), bound):
-                        path.unlink()
-                except FileNotFoundError:
-                    log.warning("socket_was_removed", socket=str(path))
+    def __init__(self, path: Path) -> None:
+        """Listen on the socket `path`, replacing a stale file; a lock file keeps other daemons away.
+
+        Raises `DatabaseInUse` if another daemon has the path, and `InvalidRequest` for an unusable path.
+        """
+        require_usable_path(str(path), field="socket", bytes_max=SOCKET_PATH_BYTES_MAX)
+        self._path = path
+        self._lock_path = path.with_name(path.name + ".lock")
+        self._lock = -1
+        self._refused = ""
+        self.sock = self._bind()
+
+    def renew(self) -> socket.socket | None:
+        """If the socket's file was deleted, return a new socket that listens there; else None.
+
+        Logs why if none can be made.
+        """
+        if os.path.lexists(self._path):
+            return None
+        refused = ""
+        try:
+            self.sock = self._bind()
+        except (InvalidRequest, DatabaseInUse) as error:
+            refused = error.message
+        if refused != self._refused or not refused:
+            log.warning("socket_was_removed", socket=str(self._path), reason=refused)
+        self._refused = refused
+        return None if refused else self.sock
+
+    def close(self) -> None:
+        """Stop listening; delete the file and its lock, unless another daemon's are there now."""
+        self.sock.close()
+        if _has_file(self._path, self._bound):
+            self._path.unlink()
+        self._unlock()
+
+    def _bind(self) -> socket.socket:
+        """Lock the path, if it is not, and return a new socket that listens there.
+
+        Raises `DatabaseInUse`, `InvalidRequest`.
+        """
+        path = self._path
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self._lock < 0 or not _has_file(self._lock_path, os.fstat(self._lock)):
+                lock = _lock_file(self._lock_path, path)
+                self._unlock()
+                self._lock = lock
+            _remove_stale_socket(path)
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            os.fchmod(sock.fileno(), 0o600)  # for the file that `bind` makes
+            sock.bind(str(path))
+            sock.listen(BACKLOG)
+            self._bound = path.lstat()
+        except BaseException as error:
+            self._unlock()
+            if not isinstance(error, OSError):
+                raise
+            raise InvalidRequest(
+                f"no socket can be made in {path.parent}: {error.strerror}; choose another place",
+                field="socket",
+            ) from error
+        sock.settimeout(0)
+        return sock
+
+    def _unlock(self) -> None:
+        """Delete the lock file, if it is this daemon's, and give up the lock."""
+        if self._lock >= 0:
+            if _has_file(self._lock_path, os.fstat(self._lock)):
+                self._lock_path.unlink()  # while it is held: a new file has a new lock
+            os.close(self._lock)
+            self._lock = -1
+
+
+def _has_file(path: Path, file: os.stat_result) -> bool:
+    """Return True if `file` is what is at the path."""
+    try:
+        return os.path.samestat(path.lstat(), file)
+    except OSError:
+        return False
+
+
+@contextmanager
+def listen_on_socket(path: Path) -> Iterator[Listener]:
+    """Listen on a Unix socket in a block, and yield the listener. Raises as `SocketFile` does."""
+    with closing(SocketFile(path)) as file:
+        yield Listener(file.sock, renew=file.renew)
 
 
 def refused_user_id(connection: socket.socket) -> int | None:
@@ -120,25 +183,6 @@ def allow_connections(wanted: int) -> int:
         advice="raise the limit of open files (LimitNOFILE, ulimit -Hn)",
     )
     return allowed
-
-
-@contextmanager
-def _claim_path(path: Path) -> Iterator[None]:
-    """Make the folder of a socket, and lock the path in a block. Raises `DatabaseInUse`, `InvalidRequest`."""
-    lock = path.with_name(path.name + ".lock")
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = _lock_file(lock, path)
-    except OSError as error:
-        raise InvalidRequest(
-            f"no socket can be made in {path.parent}: {error.strerror}; choose another place",
-            field="socket",
-        ) from error
-    try:
-        yield
-    finally:
-        lock.unlink(missing_ok=True)  # while it is held: a new file has a new lock
-        os.close(descriptor)
 
 
 def _lock_file(lock: Path, path: Path) -> int:
@@ -205,6 +249,8 @@ class Listener:
     """Of those whose clients speak TLS."""
     refused_user: Callable[[socket.socket], int | None] | None = None
     """Returns the user id of a client that is refused, or None; None where any user may connect."""
+    renew: Callable[[], socket.socket | None] | None = None
+    """Returns the socket to listen on from now on, None for the present one."""
 
 
 LOGIN_PATH = "/v1/login"

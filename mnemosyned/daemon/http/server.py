@@ -304,9 +304,8 @@ class EventLoop:
     def _pause_accepting(self, until: float) -> None:
         """Accept no clients before `until` and before there is room; meanwhile the kernel queues them."""
         self._accept_at = until
-        if not self.is_full:
-            self.is_full = True
-            self._watch_listeners(0)
+        self.is_full = True
+        self._watch_listeners(0)
 
     def _watch_listeners(self, event: int) -> None:
         """Set the event, such as EPOLLIN, for which epoll watches the listeners; 0 for none."""
@@ -496,12 +495,23 @@ class EventLoop:
     def _sweep_connections(self) -> None:
         """Close overdue connections, limit unsent output, resume waiting requests and accept clients again.
 
+        If a socket's file was deleted, listen on a new one.
+
         Does nothing within `FULL_SWEEP_S` seconds of the last sweep.
         """
         now = time.monotonic()
         if now - self._swept < FULL_SWEEP_S:
             return
         self._swept = now
+        for fd, listener in list(self._listeners.items()):
+            if listener.renew and (renewed := listener.renew()):
+                self._epoll.unregister(fd)
+                listener.sock.close()
+                del self._listeners[fd]
+                self._epoll.register(renewed, select.EPOLLIN)
+                self._listeners[renewed.fileno()] = dataclasses.replace(
+                    listener, sock=renewed
+                )
         for connection in list(self._connections.values()):
             limit_s = DEADLINES_S.get(connection.state)
             if connection.state is ConnectionState.WRITING:
