@@ -24,13 +24,15 @@ _SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>[^:/\s]+):(?!//)(?P<path>.+)")
 class Project:
     """The project that a session belongs to; no dataclass, as hooks cannot wait for its module."""
 
-    __slots__ = ("key", "root")
+    __slots__ = ("former", "key", "root")
 
-    def __init__(self, key: str, root: str = "") -> None:
+    def __init__(self, key: str, root: str = "", former: str = "") -> None:
         self.key = key
         """The same for every clone, worktree and subdirectory; empty for no project."""
         self.root = root
         """The directory at its top, as far as it is known."""
+        self.former = former
+        """The key that it had before its repository got an origin; empty without an origin."""
 
 
 NO_PROJECT = Project("")
@@ -67,8 +69,11 @@ def project_of(
             is_plain = os.path.basename(common) == ".git"
             place = os.path.dirname(common) if is_plain else common
             url = _find_origin_url(read_text(os.path.join(common, "config")))
-            key = _normalize_url(url, root=place) if url else place
-            return Project(key[:KEY_CHARS_MAX], root)
+            former = place[:KEY_CHARS_MAX]
+            if not url:
+                return Project(former, root)
+            key = _normalize_url(url, root=place)[:KEY_CHARS_MAX]
+            return Project(key, root, former)
         root = os.path.dirname(root)
     return Project(start[:KEY_CHARS_MAX], start)
 

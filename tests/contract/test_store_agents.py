@@ -9,7 +9,13 @@ from support.stores import edit_memory
 
 from mnemosyned.memory.capture import AgentCall, AgentSession, FolderTotals, WatchedFile
 from mnemosyned.memory.forgetting import Grace
+from mnemosyned.memory.injections import (
+    InjectedLine,
+    InjectionFilter,
+    InjectionKind,
+)
 from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.service.briefing import make_injection
 from mnemosyned.storage.sqlite.store import SqliteStore
 
 
@@ -252,3 +258,28 @@ def test_the_state_of_a_file_is_kept_found_and_replaced(store: SqliteStore) -> N
     assert store.watches.totals("/n") == FolderTotals(1, 6, NOW)
     store.watches.drop_files([NOTE.path])
     assert store.watches.totals("/n") == FolderTotals(0, 0, None)
+
+
+def test_sessions_and_injections_of_a_projects_former_key_get_its_new_one(
+    store: MemoryStore,
+) -> None:
+    for name, project in (("codex:1", "/w/shop"), ("codex:2", "/w/other")):
+        store.agents.keep_session(session(name, project=project))
+        store.injections.add(
+            make_injection(
+                NOON,
+                InjectionKind.START,
+                client="codex",
+                session=name,
+                project=project,
+                lines=[InjectedLine(id="m1", text="x", reason="y")],
+            )
+        )
+
+    store.agents.keep_session(session("codex:3", project="x.org/shop"), "/w/shop")
+
+    names = ["codex:1", "codex:2", "codex:3"]
+    moved = {"codex:1": "x.org/shop", "codex:2": "/w/other", "codex:3": "x.org/shop"}
+    assert store.agents.projects_of(names) == moved
+    given = store.injections.find(InjectionFilter(project="x.org/shop"), limit=9)
+    assert [each.session for each in given] == ["codex:1"]

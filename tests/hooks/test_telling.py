@@ -765,3 +765,20 @@ def test_what_a_user_says_again_is_no_miss_if_its_learning_was_given(
     agent.ask(rule)
 
     assert not shop.injections(outcome=InjectionOutcome.SAID_AGAIN).injections
+
+
+def test_a_project_that_gets_an_origin_keeps_what_is_known(
+    shop: Shop, tmp_path: Path
+) -> None:
+    folder = tmp_path / "w" / "shop"
+    config = folder / ".git" / "config"
+    config.parent.mkdir(parents=True)
+    config.write_text("[core]\n")
+    before = shop.codex("before", cwd=str(folder))
+    before.ask("We decided to round VAT on each line of an invoice.")
+    config.write_text('[remote "origin"]\nurl = git@github.com:ann/shop.git\n')
+
+    text = shop.codex("after", cwd=str(folder)).start()
+
+    assert "round VAT on each line" in text
+    assert "github.com/ann/shop" in [each.project for each in shop.projects()]

@@ -43,6 +43,17 @@ def test_every_spelling_of_an_origin_is_one_project(
     assert project.key == "github.com/ann/shop"
 
 
+def test_a_repository_with_an_origin_has_the_key_from_before_it(tmp_path: Path) -> None:
+    root = repository(tmp_path / "w")
+    before = project_of(root / "src", home=tmp_path)
+    (root / ".git" / "config").write_text('[remote "origin"]\nurl = x.org:ann/shop\n')
+
+    after = project_of(root / "src", home=tmp_path)
+
+    assert (before.key, before.former) == (str(root), "")
+    assert (after.key, after.former) == ("x.org/ann/shop", str(root))
+
+
 def test_two_hosts_ports_owners_and_folders_are_different_projects(
     tmp_path: Path,
 ) -> None:

@@ -68,6 +68,8 @@ class HookEnvelope(msgspec.Struct, frozen=True, kw_only=True):
     """How long the caller waits for an answer, in seconds; 0 if it did not say."""
     project: str = ""
     """The key of the project, found on the machine of a call over TCP."""
+    former: str = ""
+    """The key that it had before its repository got an origin, found there."""
     transcript: TranscriptPart | None = None
     """What was read of the transcript there."""
     memory: str = ""
@@ -151,17 +153,19 @@ class HookService:
         has_transcript = transcripts.is_plausible(call.transcript)
         part = envelope.transcript if has_transcript else None
         outcome = HookOutcome()
+        former = ""
         if is_remote:
             if has_transcript and not part and call.event in CAPTURING:
                 # Some tools create the file a moment after the first turn: the caller looks again.
                 outcome.wanted = "0"
+            former = envelope.former.replace("\0", "")[:KEY_CHARS_MAX]
             project = envelope.project.replace("\0", "")[:KEY_CHARS_MAX]
             call = replace(call, transcript="", directory="", project=project)
         try:
             if call.event is not events.HookEvent.OTHER and not call.session:
                 outcome.failure = "the call names no conversation"
             elif call.event is not events.HookEvent.OTHER:
-                session = self._update_session(call)
+                session = self._update_session(call, former)
                 self._capture_call(call, session, envelope, part, outcome)
                 tells = may_tell and self._settings.config.hooks.tell
                 if tells and events.takes_context(call) and not envelope.late:
@@ -186,13 +190,17 @@ class HookService:
                 self.capture.wake()
         return events.make_answer(call, outcome.context), outcome.wanted
 
-    def _update_session(self, call: events.HookCall) -> AgentSession:
-        """Create or update the agent's session of a call, with transcript and time seen; return the session."""
+    def _update_session(self, call: events.HookCall, former: str) -> AgentSession:
+        """Create or update the agent's session of a call, with transcript and time seen; return the session.
+
+        Sessions of the project before its repository got an origin (`former`) go on in a new session's project.
+        """
         now = self._clock.now()
         known = self._agents.session(call.session)
         session = known
         if session is None:
             project = project_of(call.directory, override=call.project, home=self._home)
+            former = former or project.former
             session = AgentSession(
                 session=call.session,
                 client=call.client,
@@ -209,7 +217,7 @@ class HookService:
             seen_at=now if now - session.seen_at >= SEEN_EVERY else session.seen_at,
         )
         if session != known:
-            self._agents.keep_session(session)
+            self._agents.keep_session(session, "" if known else former)
         return session
 
     def _capture_call(

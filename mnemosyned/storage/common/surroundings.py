@@ -102,8 +102,16 @@ class AgentStore(StorePart):
         return found[0] if found else None
 
     @writes_lazily
-    def keep_session(self, session: CommonSession, agent: capture.AgentSession) -> None:
-        """Insert a session, or update project, directory, transcript and time; drop the oldest sessions."""
+    def keep_session(
+        self, session: CommonSession, agent: capture.AgentSession, former: str = ""
+    ) -> None:
+        """Insert a session, or update project, directory, transcript and time; drop the oldest sessions.
+
+        Sessions and injections of the project with the key `former` get the project of this session.
+        """
+        if former:
+            for table in ("agent_session", "injection"):
+                session.update(table, {"project": agent.project}, project=former)
         kept = replace(agent, shown=agent.shown[-capture.SHOWN_MAX :])
         SESSIONS.add(session, kept, _KEEP_SESSION)
         most = capture.SESSIONS_MAX
