@@ -38,7 +38,7 @@ SHORT = {
 }
 """Options with a letter of their own, the same in all commands."""
 COMPLETION_VARIABLE = "_MNEM_COMPLETE"
-METAVARS = {"supersedes": "ID", "after": "ID"} | dict.fromkeys(
+METAVARS = {"supersedes": "ID", "after": "ID", "project": "DIR|KEY"} | dict.fromkeys(
     ("since", "until", "asked_at", "created_at", "valid_until"), "TIME"
 )
 FOR_PROGRAMS = {"after", "mark", "if_text", "id_prefix", "reported_tokens"}
@@ -226,9 +226,20 @@ def read_fields(given: dict[str, Any], command: str = "") -> dict[str, Any]:
         fields["file"] = str(
             require_usable_path(fields["file"], field="file").absolute()
         )
+    if "project" in fields:
+        fields["project"] = project_key(fields["project"])
     for name in FILES & fields.keys():
         fields[name] = _read_list(fields[name], field=name)
     return fields
+
+
+def project_key(named: str) -> str:
+    """Return the key of the project that a directory belongs to; another name is the key itself."""
+    # Loaded here: few commands name a project.
+    from mnemosyned.importers.projects import project_of  # noqa: PLC0415
+
+    directory = Path(named).expanduser()
+    return project_of(directory.resolve()).key if directory.is_dir() else named
 
 
 def read_standard_input(hint: str) -> str:

@@ -20,6 +20,7 @@ import msgspec
 from mnemosyned.errors import BatchChanged, InvalidRequest, MnemosynedError
 from mnemosyned.instants import in_zone, shift, shift_months
 from mnemosyned.logs import logger
+from mnemosyned.memory.capture import SESSIONS_MAX
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.forgetting import ForgetFilter, Newest
 from mnemosyned.memory.listing import ListFilter, parse_cursor
@@ -364,7 +365,7 @@ def select_memories(
         for field in FILTER_FIELDS
         if hasattr(request, prefix + field.name)
     ]
-    filters = ["query", "tag", *columns, "since", "until", "person"]
+    filters = ["query", "tag", *columns, "since", "until", "person", "project"]
     is_filtered = any(getattr(request, name) for name in filters)
     if request.id is not None:
         if is_filtered:
@@ -412,12 +413,14 @@ def _select_by_filters(
         raise InvalidRequest("query has no word to search for", field="query")
     if request.person is not None and not request.person.strip():
         raise InvalidRequest("person is empty", field="person")
-    chosen = ForgetFilter(
-        terms=words,
-        person=request.person,
-        newest=newest,
-        **read_filters(request, prefix=prefix),
-    )
+    filters = read_filters(request, prefix=prefix)
+    if request.project:
+        wanted = filters["sessions"]
+        there = store.agents.project_sessions(request.project, SESSIONS_MAX)
+        filters["sessions"] = tuple(n for n in there if not wanted or n in wanted)
+        if not filters["sessions"]:  # no session at all would select every memory
+            return SelectedMemories(ids=[], mark=f"{newest.memory}.{newest.learning}.")
+    chosen = ForgetFilter(terms=words, person=request.person, newest=newest, **filters)
     ids = deletion.select(chosen)
     learned = deletion.select_learnings(chosen)
     digest = _digest_ids([*ids, "", *learned])

@@ -74,6 +74,9 @@ class Filtered(TargetRequest[R], frozen=True, kw_only=True):
     person: Annotated[
         Name | None, doc("memories that mention this name, or that this person said")
     ] = None
+    project: Annotated[
+        Name | None, doc("memories of agents' sessions in this project, by its key")
+    ] = None
     dry_run: Annotated[bool, doc("show the preview; change nothing")] = False
     after: Annotated[
         Name | None, doc("with dry_run: list only what comes after this memory")

@@ -26,7 +26,7 @@ from mnemosyned import (
     MnemosynedError,
     Remember,
 )
-from mnemosyned.cli.arguments import FOR_PROGRAMS
+from mnemosyned.cli.arguments import FOR_PROGRAMS, read_fields
 from mnemosyned.cli.main import load_command, mnem
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.verbs.facade import ALIASES, VERBS, AsyncVerbs, Verbs
@@ -82,6 +82,18 @@ def test_every_verb_has_a_command() -> None:
 def test_a_request_knows_the_name_of_its_verb() -> None:
     """A class whose name is not the verb's says it: `verb = "list"`."""
     assert [verb.verb_name() for verb in VERBS.values()] == [*VERBS]
+
+
+def test_a_folder_names_its_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "shop" / ".git" / "config"
+    config.parent.mkdir(parents=True)
+    config.write_text('[remote "origin"]\nurl = git@github.com:ann/shop.git\n')
+    monkeypatch.chdir(tmp_path / "shop")
+
+    for typed in (".", str(tmp_path / "shop"), "github.com/ann/shop"):
+        assert read_fields({"project": typed}) == {"project": "github.com/ann/shop"}
 
 
 def test_a_misspelled_command_gets_the_nearest_one() -> None:

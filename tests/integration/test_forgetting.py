@@ -15,6 +15,7 @@ from support.cases import each_case, thorough
 from support.fakes import (
     NOON,
     FakeClock,
+    agent_session,
     files_containing,
     memory,
     remember_batch,
@@ -488,6 +489,25 @@ def test_a_person_is_forgotten_by_the_whole_name_alone(lab: Lab) -> None:
 
     assert lab.forget(person="mark").memories == 4
     assert sorted(working_ids(lab.store)) == ["2", "4"]
+
+
+def test_a_project_is_forgotten_and_nothing_of_another(lab: Lab) -> None:
+    for name, project in (("codex:1", "x.org/shop"), ("codex:2", "/w/blog")):
+        lab.store.agents.keep_session(agent_session(name, project))
+    lab.remember("We round VAT on each line.", id="shop", session="codex:1")
+    lab.remember("Always answer in French.", role="user", session="codex:1", id="rule")
+    lab.remember("We deploy by rsync.", id="blog", session="codex:2")
+    lab.remember("The ferry leaves at 7:40.", id="note")
+
+    assert lab.forget(project="x.org/nobody").memories == 0
+    assert lab.forget(project="/w/blog", session="codex:1").memories == 0
+    preview = lab.forget(project="x.org/shop", dry_run=True)
+    receipt = lab.forget(project="x.org/shop", mark=preview.mark)
+
+    assert [line.id for line in preview.lines] == ["shop", "rule"]
+    assert (receipt.memories, receipt.learnings) == (2, 1)
+    assert sorted(working_ids(lab.store)) == ["blog", "note"]
+    assert lab.tag(project="/w/blog", tags=["web"]).memories == 1
 
 
 @pytest.mark.thorough

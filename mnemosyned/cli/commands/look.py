@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import msgspec
 
 from mnemosyned.cli import options
-from mnemosyned.cli.arguments import make_parameters, read_fields
+from mnemosyned.cli.arguments import make_parameters, project_key, read_fields
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon
 from mnemosyned.cli.ids import with_whole_ids
 from mnemosyned.cli.output import listing, terminal
@@ -20,7 +19,6 @@ from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.cli.verb_command import add_change, make_verb_command
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
-from mnemosyned.importers.projects import project_of
 from mnemosyned.instants import day_at, in_zone, shift
 from mnemosyned.memory.listing import ListOrder
 from mnemosyned.memory.values import Episode, MemoryRecord
@@ -84,8 +82,6 @@ def briefing(
         raise click.UsageError(
             "give one of --pin ID, --drop ID, --reword ID TEXT and --undo ID"
         )
-    directory = Path(project or ".").expanduser()
-    key = project_of(directory.resolve()).key if directory.is_dir() else project
     with connect_to_daemon(context) as client:
         for change, id in chosen:
             fields = with_whole_ids("edit_briefing", {"id": id}, client)
@@ -95,7 +91,8 @@ def briefing(
                 )
             )
             return 0
-        told = call_daemon(client, conversation.Briefing(project=key or None))
+        key = project_key(project or ".") or None
+        told = call_daemon(client, conversation.Briefing(project=key))
     show(told)
     return 0 if told.lines else options.EXIT_NOTHING
 

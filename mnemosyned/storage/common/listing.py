@@ -50,7 +50,7 @@ from mnemosyned.storage.common.session import (
     writes_lazily,
 )
 from mnemosyned.storage.common.state import ancestors, episode_at
-from mnemosyned.storage.common.surroundings import projects_of
+from mnemosyned.storage.common.surroundings import project_sessions, projects_of
 from mnemosyned.text.terms import Terms
 
 
@@ -322,14 +322,7 @@ class ListStore(StorePart):
         """Return one page of the memories and summaries that match a filter."""
         keys: list[ListKey] = []
         if wanted.project:
-            names = set(
-                session.select_column(
-                    "agent_session",
-                    "session_id",
-                    f"ORDER BY seen_at DESC LIMIT {LIST_LIMITS.sessions}",
-                    project=wanted.project,
-                )
-            )
+            names = set(project_sessions(session, wanted.project, LIST_LIMITS.sessions))
             names = names.intersection(wanted.sessions or names)
             if not names:
                 return ListPage([], [], None)

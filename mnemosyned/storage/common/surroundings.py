@@ -89,6 +89,12 @@ def _latest_positions(
     return list(chain.from_iterable(found))
 
 
+def project_sessions(session: CommonSession, project: str, limit: int) -> list[str]:
+    """Return up to `limit` sessions of a project, also those without memories, last seen first."""
+    order = f"ORDER BY seen_at DESC LIMIT {limit}"
+    return session.select_column("agent_session", "session_id", order, project=project)
+
+
 class AgentStore(StorePart):
     """Keeps the sessions of agents, the newest thousands, and counts their hooks' calls.
 
@@ -181,6 +187,7 @@ class AgentStore(StorePart):
         )
 
     projects_of = reads(as_method(projects_of))
+    project_sessions = reads(as_method(project_sessions))
 
     @reads
     def recent(
