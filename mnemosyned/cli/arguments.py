@@ -226,8 +226,10 @@ def read_fields(given: dict[str, Any], command: str = "") -> dict[str, Any]:
         fields["file"] = str(
             require_usable_path(fields["file"], field="file").absolute()
         )
-    if "project" in fields:
-        fields["project"] = project_key(fields["project"])
+    if named := fields.get("project"):
+        fields["project"] = project_key(named)
+        if not fields["project"]:
+            raise InvalidRequest(f"{named} belongs to no project", field="project")
     for name in FILES & fields.keys():
         fields[name] = _read_list(fields[name], field=name)
     return fields

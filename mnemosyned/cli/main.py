@@ -133,6 +133,9 @@ def _prepare_command(command: click.Command, *, is_local: bool) -> None:
         command.params.append(options.format_options(hidden=True)[0])
     if isinstance(command, click.Group):
         for member in command.commands.values():
+            # Not cut, as click would cut the help itself.
+            summary, _, _ = str(member.help).partition("\n\n")
+            member.short_help = member.short_help or " ".join(summary.split())
             _prepare_command(member, is_local=is_local)
     run = command.callback
     if not is_local or run is None or vars(run).get(_REFUSES_URLS):
@@ -220,6 +223,7 @@ def _print_usage_error(error: click.ClickException) -> None:
         _print_error(InvalidRequest(error.format_message(), field=field))
         return
     message = error.format_message().removesuffix(".")
+    message = message.replace("not a valid integer range", "not a whole number")
     # A name in capitals, such as MNEM_FORMAT, keeps them.
     begins_sentence = message[:2].istitle()
     problem = f"{message[:1].lower()}{message[1:]}" if begins_sentence else message

@@ -238,7 +238,7 @@ def read_span(since: Instant | None, until: Instant | None) -> dict[str, Any]:
     begin, end = to_utc(since, field="since"), to_utc(until, field="until")
     if begin and end and begin >= end:
         raise errors.InvalidTime(
-            f"since ({begin:%Y-%m-%d %H:%M} UTC) is not before until ({end:%Y-%m-%d %H:%M} UTC)",
+            f"since ({begin:%Y-%m-%d %H:%M} UTC) is not before `until` ({end:%Y-%m-%d %H:%M} UTC)",
             field="since",
         )
     return {"since": begin, "until": end}

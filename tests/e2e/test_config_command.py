@@ -60,6 +60,16 @@ def test_each_value_has_its_origin(tmp_path: Path, file: Path) -> None:
 
 
 @pytest.mark.thorough
+def test_a_change_is_told_from_a_default_that_the_file_has(
+    tmp_path: Path, file: Path
+) -> None:
+    file.write_text("wm_max: 500\nsecrets: keep\nsleep:\n  tick_s: 30\n")
+
+    changed = origins(run(tmp_path, "--changed", "--json"))
+
+    assert {key for key, origin in changed.items() if str(file) in origin} == {"wm_max"}
+
+
 def test_a_daemons_settings_are_shown(start: Start, tmp_path: Path, file: Path) -> None:
     # A forked daemon would have its template's command line.
     daemon = start(MNEMOSYNE_WM_MAX="77", MNEMOSYNE_AUTO_SLEEP=None, anew=True)

@@ -93,6 +93,9 @@ def test_folders_are_listed_removed_and_refused(start: Start, tmp_path: Path) ->
     refused = daemon.mnem("watch", "--remove", str(by_settings))
     assert b"the setting watch.paths" in refused.stderr
     assert b"no such folder" in daemon.mnem("watch", str(tmp_path / "no")).stderr
+    (tmp_path / "a.pdf").write_text("%PDF-1.4")
+    unreadable = daemon.mnem("watch", str(tmp_path / "a.pdf"))
+    assert b"no transcript, note, JSON lines or shell history" in unreadable.stderr
     assert b"it holds everything" in daemon.mnem("watch", "/").stderr
     (by_command / "b.md").write_text("No more")
     (by_settings / "c.md").write_text("Still")

@@ -346,5 +346,13 @@ def test_the_help_of_every_subcommand_has_an_example() -> None:
                 assert f"Example: {path}" in str(each.epilog), path
 
 
+def test_the_summary_of_a_subcommand_is_not_cut() -> None:
+    command = load_command(COMMANDS["model"])
+
+    shown = command.get_help(click.Context(command, info_name="model"))
+
+    assert "the models that can be fetched by a short name." in " ".join(shown.split())
+
+
 def test_every_command_is_in_a_group_of_the_help() -> None:
     assert all(command.group for command in COMMANDS.values())

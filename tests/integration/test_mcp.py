@@ -661,6 +661,16 @@ def test_what_a_model_can_mend_is_a_result_and_not_a_protocol_error(
     assert problem in client.failure(tool, **arguments)
 
 
+def test_an_empty_argument_is_one_left_out(client: McpPeer) -> None:
+    client.call("remember", content="The key is under the mat.", when="", supersedes="")
+    empty = dict.fromkeys(("since", "until", "source", "limit"), "")
+
+    assert len(client.call("recall", query="key", **empty)["hits"]) == 1
+    preview = client.call("forget", query="key", **dict.fromkeys(("id", "person"), ""))
+    assert preview["memories"] == 1
+    assert "query must not be empty" in client.failure("recall", query="")
+
+
 def test_an_unknown_tool_is_a_protocol_error_that_names_the_tools(
     client: McpPeer,
 ) -> None:

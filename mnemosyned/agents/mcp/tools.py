@@ -22,7 +22,7 @@ from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.conversation import Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import Expand, Get, Recall, Recalled, Remember
-from mnemosyned.verbs.request import Request, parse_text
+from mnemosyned.verbs.request import Request, fields_of, parse_text
 from mnemosyned.verbs.retention import Forget, Forgotten
 from mnemosyned.verbs.times import read_given
 from mnemosyned.verbs.upkeep import Status
@@ -402,7 +402,10 @@ def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
         raise ProtocolError(INVALID_PARAMS, "arguments must be an object")
     try:
         form, run = TOOLS[name]
-        result = run(context, parse_text(form, arguments))
+        optional = {field.name for field in fields_of(form) if not field.required}
+        # Some models fill every argument in, those that they do not need with "".
+        given = {k: v for k, v in arguments.items() if v != "" or k not in optional}
+        result = run(context, parse_text(form, given))
     except MnemosynedError as error:
         told = neutralize(error.message)
         field = error.field or ""

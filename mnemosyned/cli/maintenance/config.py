@@ -148,7 +148,8 @@ def config(context: click.Context, *, changed: bool) -> None:
         return
     settings = settings_in_force(present_sources())
     if changed:
-        settings = [each for each in settings if each.origin != DEFAULT]
+        defaults = Config()
+        settings = [s for s in settings if s.value != value_of(defaults, s.key)]
     if prints_json():
         say_json(settings)
     elif settings:
@@ -354,6 +355,8 @@ def request_reload(process: DatabaseProcess) -> bool:
 
 def _check_key(key: str) -> None:
     """Raise `ConfigInvalid` if no setting has this key; the error suggests the nearest one."""
+    if members := ", ".join(name for name in KEYS if name.startswith(f"{key}.")):
+        raise ConfigInvalid(f"{key} is a group of settings: {members}", field=key)
     if key not in KEYS:
         loading.value_from_text(key, "")  # which suggests a name
 

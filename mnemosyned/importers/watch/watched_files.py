@@ -332,6 +332,17 @@ class FileReader:
         return replace(now, format=format.name, position=position, stored=stored)
 
 
+def is_readable(path: str) -> bool:
+    """Return True for a folder, an empty file, and a file in one of the formats that are watched."""
+    status = status_of(path)
+    if status is None or not status.st_size:
+        return True
+    source = ImportSource.of_path(Path(path))
+    if transcripts.identify_transcript(printable_path(path), source.head):
+        return True
+    return _find_format((SPECSTORY, *NOTE_FORMATS, *GROWING), source) is not None
+
+
 def _find_format(
     formats: Sequence[ImportFormat], source: ImportSource
 ) -> ImportFormat | None:

@@ -194,6 +194,8 @@ class Watcher:
     def _add_folder(self, path: str) -> None:
         """Save that a folder is to be watched. Raises `InvalidRequest` if it cannot be watched."""
         problem = _find_watch_problem(path)
+        if not problem and not watched_files.is_readable(path):
+            problem = "it is no transcript, note, JSON lines or shell history"
         if problem:
             raise InvalidRequest(
                 f"{shown_path(path)} cannot be watched: {problem}", field="paths"
