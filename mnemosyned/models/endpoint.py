@@ -138,6 +138,22 @@ class _ChatMessage(msgspec.Struct):
     """Message in a choice of the endpoint's answer."""
 
     content: str | None = None
+    reasoning: str | None = None
+    """Thoughts, as Ollama and vLLM name them."""
+    reasoning_content: str | None = None
+    """Thoughts, as llama-server names them."""
+
+    @property
+    def has_thoughts(self) -> bool:
+        """Whether the model thought before it answered."""
+        begins = (self.content or "").lstrip().startswith("<think>")
+        return begins or bool(self.reasoning or self.reasoning_content)
+
+    @property
+    def answer(self) -> str:
+        """The text; empty if the model stopped while it thought."""
+        text = (self.content or "").strip()
+        return "" if text.startswith("<think>") and "</think>" not in text else text
 
 
 class _ChatChoice(msgspec.Struct):
@@ -151,6 +167,12 @@ class _ChatAnswer(msgspec.Struct):
 
     choices: Annotated[list[_ChatChoice], msgspec.Meta(min_length=1)]
 
+
+NO_THINKING = {
+    "reasoning_effort": "none",
+    "chat_template_kwargs": {"enable_thinking": False},
+}
+"""Fields of a request for an answer without thoughts: for Ollama, and for llama-server and vLLM."""
 
 # Built at import: at the first use, two threads that decode would crash the process.
 _ANSWERS = msgspec.json.Decoder(_ChatAnswer)
@@ -189,6 +211,8 @@ class EndpointModel(TextModel):
         self._context_tokens = context_tokens or CONTEXT_TOKENS
         self._time_limit_s = time_limit_s
         self._key = key
+        self._thinks = False
+        """Whether the model is to be asked not to think, which takes the time and tokens of its answer."""
         self._calls = threading.Lock()
         self._current: _EndpointCall | None = None
         if key and not self._address.tls and not local_only:
@@ -216,27 +240,45 @@ class EndpointModel(TextModel):
         }
         if self._model:
             body["model"] = self._model
+        try:
+            message = self._request_message(body)
+        except ModelUnavailable:
+            raise
+        except SummarizerFailed:
+            if not self._thinks:
+                raise
+            self._thinks = False  # the server may not know the fields
+            message = self._request_message(body)
+        if message.has_thoughts and not self._thinks:
+            self._thinks = True
+            if not message.answer:
+                message = self._request_message(body)
+        if not message.answer:
+            because = ": it only thinks; turn that off" if message.has_thoughts else ""
+            raise SummarizerFailed(f"{self.name} gave an empty answer{because}")
+        return message.answer
+
+    def _request_message(self, body: dict[str, Any]) -> _ChatMessage:
+        """Return the answer to a request, which asks for no thoughts if the model thinks."""
         json = "application/json"
         headers = {"Content-Type": json, "Accept": json, "Connection": "close"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
+        sent = body | NO_THINKING if self._thinks else body
         with self._calls:
             call = _EndpointCall(self._address, headers, self._time_limit_s, self.name)
             self._current = call
             try:
-                answer = call.answer(msgspec.json.encode(body))
+                answer = call.answer(msgspec.json.encode(sent))
             finally:
                 self._current = None
         try:
-            text = _ANSWERS.decode(answer).choices[0].message.content
+            return _ANSWERS.decode(answer).choices[0].message
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             # From nothing: its words could quote the answer.
             raise ModelUnavailable(
                 f"{self.name} gives answers that are not in OpenAI's form; check llm.endpoint"
             ) from None
-        if not text or not text.strip():
-            raise SummarizerFailed(f"{self.name} gave an empty answer")
-        return text
 
     def close(self) -> None:
         """End a running call in another thread, which then raises `ModelUnavailable`."""
@@ -406,7 +448,7 @@ class _EndpointCall:
         hint = {
             401: "; check its key",
             403: "; check its key",
-            404: "; check llm.endpoint",
+            404: "; check llm.endpoint and llm.endpoint_model",
         }
         raise ModelUnavailable(f"{said}{hint.get(status, '')}")
 

@@ -162,6 +162,41 @@ def test_an_answer_in_another_form_makes_it_unavailable(garbage: bytes) -> None:
         assert "OpenAI" in expect_unavailable(make_model(served.url))
 
 
+@each_case(
+    "thoughts",
+    [
+        answer("", reasoning="Hm."),
+        answer(None, reasoning_content="Hm."),
+        answer("<think>Hm."),
+    ],
+)
+def test_a_model_that_only_thought_is_asked_not_to(thoughts: bytes) -> None:
+    with serving(gives(200, thoughts), says("Yes.")) as served:
+        asked = make_model(served.url)
+        answers = [ask(asked), ask(asked)]
+
+    assert answers == ["Yes.", "Yes."]
+    sent = [seen.body.get("reasoning_effort") for seen in served.seen]
+    assert sent == [None, "none", "none"]
+    assert served.seen[1].body["chat_template_kwargs"] == {"enable_thinking": False}
+
+
+def test_a_server_may_reject_a_request_not_to_think() -> None:
+    thinks = gives(200, answer("Yes.", reasoning="Hm."))
+    with serving(thinks, gives(400), thinks, gives(400), gives(400)) as served:
+        asked = make_model(served.url)
+        answers = [ask(asked), ask(asked)]
+        expect_refusal(asked)
+
+    assert answers == ["Yes.", "Yes."]
+    assert len(served.seen) == 5
+
+
+def test_a_model_that_cannot_but_think_is_named() -> None:
+    with serving(gives(200, answer("", reasoning=SECRET))) as served:
+        assert "it only thinks" in expect_refusal(make_model(served.url)).message
+
+
 def test_an_answer_without_end_is_not_read_to_its_end() -> None:
     with serving(gives(200, answer("x" * (endpoint.ANSWER_BYTES_MAX + 1)))) as served:
         assert "bytes" in expect_refusal(make_model(served.url)).message

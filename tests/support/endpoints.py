@@ -153,9 +153,10 @@ def unused_port() -> int:
 # ---------------------------------------------------------------- behaviors
 
 
-def answer(text: str | None) -> bytes:
+def answer(text: str | None, **thoughts: str) -> bytes:
     """An answer in OpenAI's form."""
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}}
+    message = {"role": "assistant", "content": text, **thoughts}
+    choice = {"index": 0, "message": message}
     return json.dumps({"object": "chat.completion", "choices": [choice]}).encode()
 
 
