@@ -218,9 +218,7 @@ def make_summarizer(
     It yields to the requests that `gate` counts. `model`, if given, is used in place of the configured
     model. Raises `ConfigInvalid`.
     """
-    # Its owner's "yesterday" is a day of the owner's calendar.
-    ratio, zone = config.sleep.summary_ratio, local_zone()
-    gate = gate or ForegroundGate()
+    ratio, gate = config.sleep.summary_ratio, gate or ForegroundGate()
     rules = ParallelSummarizer(ratio=ratio, is_serving=lambda: gate.active)
     model = model or _language_model(config.llm)
     if model is None:
@@ -229,7 +227,10 @@ def make_summarizer(
     from mnemosyned.models.summarizer import ModelSummarizer  # noqa: PLC0415 only with a model
 
     primary = ModelSummarizer(
-        model=model, ratio=ratio, zone=zone, max_tokens=config.llm.max_tokens
+        model=model,
+        ratio=ratio,
+        find_zone=local_zone,  # its owner's "yesterday" is a day of the owner's calendar
+        max_tokens=config.llm.max_tokens,
     )
     return FallbackSummarizer(
         primary=primary,

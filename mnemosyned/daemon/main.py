@@ -31,6 +31,7 @@ from mnemosyned.logs import configure_logs, log_failure, logger
 from mnemosyned.paths import token_path
 from mnemosyned.sleep.sleeper import final_consolidation
 from mnemosyned.text.word_cache import clear_word_caches
+from mnemosyned.verbs.times import local_zone
 from mnemosyned.verbs.upkeep import Status
 from mnemosyned.version import __version__, install_command
 
@@ -394,6 +395,7 @@ class Daemon:
                 self._reload_settings(memory)
             if self._others:
                 self._others.check(received)
+            local_zone()  # follows the machine to another one
             safe = self._check_database_file(memory)
             self._trim_process_memory(memory)
             if self._log_file and self._is_first:

@@ -79,6 +79,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         exact: bool,
     ) -> Iterator[tuple[K, Digest | Exception]]:
         """Yield keys of about `expected` groups with digests or errors; exact values only with `exact`."""
+        self._zone = local_zone()
         if expected < PARALLEL_GROUPS_MIN and not self._workers:
             for key, memories in groups:
                 yield key, self.digest_here(DigestTask(list(memories), exact))

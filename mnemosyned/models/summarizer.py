@@ -316,7 +316,12 @@ class ModelSummarizer(Summarizer):
     """
 
     def __init__(
-        self, *, model: TextModel, ratio: float, zone: tzinfo, max_tokens: int
+        self,
+        *,
+        model: TextModel,
+        ratio: float,
+        find_zone: Callable[[], tzinfo],
+        max_tokens: int,
     ) -> None:
         self.name = model.name
         self.reason = f"{model.name} is configured; its summaries are checked against their sources"
@@ -328,8 +333,8 @@ class ModelSummarizer(Summarizer):
         """Groups whose summary was rejected twice."""
         self._model = model
         self._ratio = ratio
-        self.zone = zone
-        """Time zone in which the memories' times and dates are read."""
+        self.find_zone = find_zone
+        """Returns the time zone in which the memories' times and dates are read."""
         self._max_tokens = max_tokens
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
@@ -339,16 +344,16 @@ class ModelSummarizer(Summarizer):
         no answer is acceptable, or `ModelUnavailable` if the model is too small for instructions.
         """
         size = sum(len(memory.content) for memory in memories)
-        kept = extract(memories, ratio=self._ratio, zone=self.zone)
+        kept = extract(memories, ratio=self._ratio, zone=self.find_zone())
         if not kept.text:
             raise SummarizerFailed(
                 "the memories contain no text; leave them as they are"
             )
         budget = min(max(int(size * self._ratio), CHARS_MIN), CHARS_MAX)
         if size <= budget:  # too short to be shortened: no model need be asked
-            return ExtractiveSummarizer(ratio=self._ratio, zone=self.zone).summarize(
-                memories
-            )
+            return ExtractiveSummarizer(
+                ratio=self._ratio, zone=self.find_zone()
+            ).summarize(memories)
         if 0 < self._model.parameters < PARAMETERS_MIN:  # 0 if unknown
             raise ModelUnavailable(
                 f"{self.name} has fewer than {PARAMETERS_MIN / 1e6:.0f} million weights, too few "
@@ -453,7 +458,7 @@ class _GroupSummarizer:
 
     def compose(self) -> ComposedEpisode:
         """Return the group's episode, made in parts if the window is too small. Raises `SummarizerFailed`."""
-        zone = self.by.zone
+        zone = self.by.find_zone()
         ask = partial(write_summary_request, chars_max=self._asked, zone=zone)
         found = split_to_fit(
             self.memories,
@@ -482,7 +487,7 @@ class _GroupSummarizer:
         size = sum(len(piece.content) for piece in part)
         if size <= CHARS_MIN:
             return "\n".join(piece.content for piece in part)
-        write = partial(write_summary_request, part, zone=self.by.zone)
+        write = partial(write_summary_request, part, zone=self.by.find_zone())
         return self._ask_for_part(write, part, size)
 
     def _ask_for_part(
@@ -542,7 +547,9 @@ class _GroupSummarizer:
         self, text: str, *, sources: Sequence[MemoryRecord], chars_max: int
     ) -> Sequence[SummaryProblem]:
         """Return the problems of an answer: more than `chars_max` characters, or unlike its sources."""
-        return check_grounding(text, sources, chars_max=chars_max, zone=self.by.zone)
+        return check_grounding(
+            text, sources, chars_max=chars_max, zone=self.by.find_zone()
+        )
 
     def _check_final(self, text: str) -> Sequence[SummaryProblem]:
         """Return the problems of the group's final summary, including that it says too little."""
@@ -559,5 +566,5 @@ class _GroupSummarizer:
             self.memories,
             prose.splitlines(),
             extract=self.extract,
-            zone=self.by.zone,
+            zone=self.by.find_zone(),
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar, cast
 
 import msgspec
@@ -29,16 +32,28 @@ AHEAD = frozenset({"valid_until"})
 ASKED_AT = "asked_at"
 """The field with the time that the other times of a request are read at."""
 SHOWN_CHARS_MAX = 60
+ZONE_FILE = "/etc/localtime"
+"""The link that is replaced when the time zone of the machine is changed."""
 
 
 def local_zone() -> tzinfo:
     """Return this machine's time zone; without a name or table of the zone, the present offset from UTC."""
-    from tzlocal import get_localzone  # noqa: PLC0415 only for a time in words
-
+    changed_ns = 0
+    with suppress(FileNotFoundError):  # as in a container
+        changed_ns = os.lstat(ZONE_FILE).st_ctime_ns
     try:
-        return get_localzone()
+        return _read_zone(os.environ.get("TZ"), changed_ns)
     except (LookupError, ValueError, OSError):
         return cast("tzinfo", datetime.now(UTC).astimezone().tzinfo)
+
+
+@lru_cache(maxsize=1)
+def _read_zone(*_: object) -> tzinfo:
+    """Return this machine's time zone, read again if the arguments have changed: it may have traveled."""
+    from tzlocal import reload_localzone  # noqa: PLC0415 only for a time in words
+
+    time.tzset()
+    return reload_localzone()
 
 
 def local_now() -> datetime:

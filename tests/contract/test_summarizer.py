@@ -21,12 +21,16 @@ RATIO = 1 / 3
 
 def by_model(url: str) -> ModelSummarizer:
     model = EndpointModel(endpoint=url, time_limit_s=20)
-    return ModelSummarizer(model=model, ratio=RATIO, zone=UTC, max_tokens=256)
+    return ModelSummarizer(
+        model=model, ratio=RATIO, find_zone=lambda: UTC, max_tokens=256
+    )
 
 
 def in_chain(url: str) -> FallbackSummarizer:
     model = EndpointModel(endpoint=url, time_limit_s=20)
-    primary = ModelSummarizer(model=model, ratio=RATIO, zone=UTC, max_tokens=256)
+    primary = ModelSummarizer(
+        model=model, ratio=RATIO, find_zone=lambda: UTC, max_tokens=256
+    )
     rules = ExtractiveSummarizer()
     return FallbackSummarizer(
         primary=primary, model=model, fallback=rules, clock=FakeClock()

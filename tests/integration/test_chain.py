@@ -190,7 +190,9 @@ class Unplugged(FakeModel):
 
 def test_a_group_too_short_for_the_model_does_not_bring_it_back() -> None:
     model, clock = Unplugged(), FakeClock()
-    asked = ModelSummarizer(model=model, ratio=1 / 3, zone=UTC, max_tokens=256)
+    asked = ModelSummarizer(
+        model=model, ratio=1 / 3, find_zone=lambda: UTC, max_tokens=256
+    )
     chain = FallbackSummarizer(
         primary=asked, model=model, fallback=ExtractiveSummarizer(), clock=clock
     )
@@ -328,7 +330,9 @@ def chain_with(
 ) -> FallbackSummarizer:
     model = EndpointModel(endpoint=url, time_limit_s=20)
     return FallbackSummarizer(
-        primary=ModelSummarizer(model=model, ratio=1 / 3, zone=UTC, max_tokens=256),
+        primary=ModelSummarizer(
+            model=model, ratio=1 / 3, find_zone=lambda: UTC, max_tokens=256
+        ),
         model=model,
         fallback=rules,
         clock=FakeClock(),

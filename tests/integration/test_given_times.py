@@ -1,13 +1,13 @@
 """Times as callers give them: in JSON, in a URL, as objects of Python, through every border."""
 
 import json
-import time
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
-import tzlocal.unix
+import tzlocal
 from support.cases import each_case
 
 from mnemosyned.daemon.openapi import openapi
@@ -210,10 +210,23 @@ def test_a_nameless_zone_is_what_it_is_at_present(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setenv("TZ", zone)
-        time.tzset()
-        patch.setattr(tzlocal.unix, "_cache_tz", None)
         now = datetime.now(UTC).astimezone(times.local_zone())
         expected = datetime.now(UTC).astimezone().utcoffset()
-    time.tzset()
+    times.local_zone()
 
     assert now.utcoffset() == expected
+
+
+def test_a_machine_that_travels_is_in_its_new_zone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "localtime"
+    monkeypatch.setattr(times, "ZONE_FILE", str(file))
+    monkeypatch.setattr(tzlocal, "reload_localzone", lambda: ZoneInfo(file.read_text()))
+    zones = []
+    for name in ("Europe/Berlin", "Asia/Tokyo"):
+        (other := tmp_path / "other").write_text(name)
+        other.rename(file)
+        zones += [times.local_zone(), times.local_zone()]
+
+    assert list(map(str, zones)) == [*2 * ["Europe/Berlin"], *2 * ["Asia/Tokyo"]]

@@ -67,7 +67,9 @@ LONG = memories(
 
 
 def summarizer(model: TextModel, *, max_tokens: int = 256) -> ModelSummarizer:
-    return ModelSummarizer(model=model, ratio=RATIO, zone=UTC, max_tokens=max_tokens)
+    return ModelSummarizer(
+        model=model, ratio=RATIO, find_zone=lambda: UTC, max_tokens=max_tokens
+    )
 
 
 def test_a_grounded_summary_is_kept_with_terms_for_what_it_leaves_out() -> None:

@@ -66,7 +66,9 @@ def test_its_tokens_are_those_of_its_own_tokenizer(model: LlamaModel) -> None:
 
 
 def test_it_is_too_small_for_summaries(model: LlamaModel) -> None:
-    summarizer = ModelSummarizer(model=model, ratio=0.3, zone=UTC, max_tokens=400)
+    summarizer = ModelSummarizer(
+        model=model, ratio=0.3, find_zone=lambda: UTC, max_tokens=400
+    )
 
     with pytest.raises(ModelUnavailable, match="too few to follow instructions"):
         summarizer.summarize(EPISODE)
