@@ -268,7 +268,9 @@ RECENT_WEEKS = 12
 NEWER_MAX = 10
 """Hits from which one is taken that supersedes a memory."""
 SEARCHING = ("session", "source", "role", "tier", "since", "until")
-SELECTING = ("id", "session", "source", "person", "query", "tag", "since", "until")
+SELECTING = (
+    "id", "session", "source", "project", "person", "query", "tag", "since", "until",
+)  # fmt: skip
 
 
 def show_now(visit: Visit) -> Response:

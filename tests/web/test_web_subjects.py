@@ -89,6 +89,10 @@ def test_projects_and_sources_have_pages(visitor: Visitor, memory: Memory) -> No
         assert f"/subject?{link}" in subjects.links
     page = visitor.get("/memory", id="moved")
     assert "/subject?source=codex" in page.links
+    (forget,) = (each for each in project.links if each.startswith("/forget?project="))
+    preview = visitor.get("/forget", project=PROJECT)
+    assert forget == "/forget?project=git%3Aexample.org%2Fshop"
+    assert "Forget 2 memories and 1 learning" in preview.text
 
 
 def test_lists_say_what_they_leave_out(visitor: Visitor, memory: Memory) -> None:
