@@ -155,3 +155,13 @@ def test_a_no_leaves_everything(tmp_path: Path) -> None:
     assert "Write this for Cursor? [y/N]" in shown
     assert "nothing was changed" in shown
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_yes_beforehand_needs_the_names_of_the_tools(tmp_path: Path) -> None:
+    (tmp_path / ".cursor").mkdir()
+
+    code, shown = typed(tmp_path, b"", "--yes")
+
+    assert code == 2
+    assert "name the tools: mnem setup --yes cursor" in shown
+    assert list((tmp_path / ".cursor").iterdir()) == []

@@ -494,11 +494,14 @@ def test_a_person_is_forgotten_by_the_whole_name_alone(lab: Lab) -> None:
 def test_a_project_is_forgotten_and_nothing_of_another(lab: Lab) -> None:
     for name, project in (("codex:1", "x.org/shop"), ("codex:2", "/w/blog")):
         lab.store.agents.keep_session(agent_session(name, project))
+    lab.backup()
     lab.remember("We round VAT on each line.", id="shop", session="codex:1")
     lab.remember("Always answer in French.", role="user", session="codex:1", id="rule")
     lab.remember("We deploy by rsync.", id="blog", session="codex:2")
     lab.remember("The ferry leaves at 7:40.", id="note")
 
+    nothing = lab.forget(project="x.org/nobody", dry_run=True)
+    assert render(nothing) == "nothing to forget: no memory matches"
     assert lab.forget(project="x.org/nobody").memories == 0
     assert lab.forget(project="/w/blog", session="codex:1").memories == 0
     preview = lab.forget(project="x.org/shop", dry_run=True)

@@ -404,7 +404,7 @@ class SetupRun:
     def set_up_found_tools(self) -> int:
         """List the tools on this machine, and set up the confirmed tools; return the exit code.
 
-        Raises `InvalidRequest` if no tool is found, or there is no terminal to ask at.
+        Raises `InvalidRequest` if no tool is found, or nobody may be asked about each one.
         """
         found = [
             name for name, target in TARGETS.items() if target.is_present(self.machine)
@@ -417,8 +417,9 @@ class SetupRun:
         self._say_text(tools_table(plans))
         if self.dry_run:
             return self.set_up(found)
-        if not sys.stdin.isatty() or self.as_json:
-            raise InvalidRequest(f"name the tools: mnem setup {' '.join(found)}")
+        if self.assumes_yes or self.as_json or not sys.stdin.isatty():
+            words = " ".join(["--yes"] * self.assumes_yes + found)
+            raise InvalidRequest(f"name the tools: mnem setup {words}")
         names = [
             plan.target.name for plan in plans if plan.problems or plan.changed_files
         ]

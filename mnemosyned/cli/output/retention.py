@@ -86,7 +86,7 @@ def _forget_notes(result: Forgotten) -> Iterator[str]:
             f"the words leave the database's files in about {seconds}: "
             "a purge takes them out, and the last one was a moment ago"
         )
-    if result.backups:
+    if result.backups and (result.memories or result.learnings):
         yield "the text may still be in:"
         yield from (f"   {copy}" for copy in result.backups)
 
