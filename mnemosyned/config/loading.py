@@ -362,7 +362,7 @@ def _find_text_problem(key: str, value: Any) -> str:  # noqa: ANN401
         unknown = sorted(names.difference(OWNER_LIMITS))
         known = ", ".join(OWNER_LIMITS)
         return f"{unknown[0]} is no limit; the limits are {known}" if unknown else ""
-    if key == "watch.paths":
+    if key in _LISTS:
         faults = ((path, path_form_fault(path)) for path in value)
         return next(
             (f"{shown_path(path)}: {each}" for path, each in faults if each), ""
@@ -393,7 +393,7 @@ def _suggest_name(wrong: str) -> str:
 
 
 _CRONS = {"sleep.cron", "backup.schedule"}
-_LISTS = {"watch.paths"}
+_LISTS = {"watch.paths", "hooks.exclude"}
 """Settings with several values, which may also be a text with colons between them."""
 _NO_PATHS = {"", "null", NO_MODEL, MODEL_TOKENIZER, IN_MEMORY}
 """Texts of settings for a path that are none."""

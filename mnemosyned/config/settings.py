@@ -229,6 +229,9 @@ class HooksConfig(_Section, frozen=True):
 
     capture: bool = True
     tell: bool = True
+    exclude: Annotated[list[str], Meta(max_length=100)] = msgspec.field(
+        default_factory=list
+    )
 
 
 class WatchConfig(_Section, frozen=True):

@@ -13,6 +13,7 @@ import msgspec
 
 from mnemosyned.errors import DatabaseUnreachable, Kind, MemoryBusy, MnemosynedError
 from mnemosyned.importers import transcripts
+from mnemosyned.importers.projects import is_below
 from mnemosyned.logs import logger
 from mnemosyned.memory.capture import BACKGROUND, AgentCall, AgentSession
 from mnemosyned.service.service import MemoryService
@@ -249,11 +250,13 @@ class Capture:
     ) -> int:
         """Store the messages that the memory lacks, and return the number of new memories.
 
-        `conversation`, or else the session's own, is part of the ids. With `by_hook`, nothing is stored if
-        the setting `hooks.capture` is off; without, requests run in the background. Raises storage errors.
+        `conversation`, or else the session's own, is part of the ids. Nothing is stored in a folder of the
+        setting `hooks.exclude`, nor with `by_hook` if the setting `hooks.capture` is off. Without `by_hook`,
+        requests run in the background. Raises storage errors.
         """
-        stored = 0
-        if by_hook and not self._settings.config.hooks.capture:
+        stored, hooks = 0, self._settings.config.hooks
+        is_off = by_hook and not hooks.capture
+        if is_off or is_below(session.directory, hooks.exclude):
             return stored
         for start in range(0, len(messages), BATCH):
             batch = messages[start : start + BATCH]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Iterable
 
 from mnemosyned.socket_path import read_text
 
@@ -76,6 +77,17 @@ def project_of(
             return Project(key, root, former)
         root = os.path.dirname(root)
     return Project(start[:KEY_CHARS_MAX], start)
+
+
+def is_below(directory: str, folders: Iterable[str]) -> bool:
+    """Return whether a directory is one of these folders or in one, links followed; a `~` is the home."""
+    return any(
+        os.path.join(os.path.realpath(directory), "").startswith(
+            os.path.join(os.path.realpath(os.path.expanduser(folder)), "")
+        )
+        for folder in folders
+        if directory
+    )
 
 
 def _find_git_directory(root: str) -> str | None:

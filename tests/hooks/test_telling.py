@@ -782,3 +782,23 @@ def test_a_project_that_gets_an_origin_keeps_what_is_known(
 
     assert "round VAT on each line" in text
     assert "github.com/ann/shop" in [each.project for each in shop.projects()]
+
+
+def test_a_session_in_an_excluded_folder_is_neither_stored_nor_told(
+    shop: Shop, settings: SettingsInForce, tmp_path: Path
+) -> None:
+    for name in ("client", "client/api", "clients", "link"):
+        (tmp_path / name).mkdir(exist_ok=True)
+    (tmp_path / "link").rmdir()
+    (tmp_path / "link").symlink_to(tmp_path / "client")
+    shop.learn("Always answer in French.")
+    change(settings, {"hooks.exclude": [str(tmp_path / "client")]})
+
+    for number, folder in enumerate(("client", "client/api", "link", "clients")):
+        agent = shop.codex(f"x{number}", cwd=str(tmp_path / folder))
+        told = agent.start()
+        agent.ask(f"We decided to take stand {number} at the fair.")
+
+        is_out = folder != "clients"
+        assert (told == "") is is_out
+        assert (shop.texts(f"codex:x{number}") == []) is is_out

@@ -20,7 +20,7 @@ from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.importers import transcripts
 from mnemosyned.importers.capture import Capture, TranscriptPart
-from mnemosyned.importers.projects import KEY_CHARS_MAX, project_of
+from mnemosyned.importers.projects import KEY_CHARS_MAX, is_below, project_of
 from mnemosyned.logs import logger
 from mnemosyned.memory import injections
 from mnemosyned.memory.capture import BACKGROUND, AgentCall, AgentSession
@@ -167,7 +167,9 @@ class HookService:
             elif call.event is not events.HookEvent.OTHER:
                 session = self._update_session(call, former)
                 self._capture_call(call, session, envelope, part, outcome)
-                tells = may_tell and self._settings.config.hooks.tell
+                settings = self._settings.config.hooks
+                is_excluded = is_below(session.directory, settings.exclude)
+                tells = may_tell and settings.tell and not is_excluded
                 if tells and events.takes_context(call) and not envelope.late:
                     outcome.context = self._compose_context(
                         call, session, waits_until, groups
