@@ -14,7 +14,11 @@ from mnemosyned.summary.statements import is_courtesy, remove_farewell, remove_p
 from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.secrets.masking import PLACEHOLDER, mask_secrets
-from mnemosyned.text.sentences import contains_statement, split_sentences
+from mnemosyned.text.sentences import (
+    contains_statement,
+    is_question,
+    split_sentences,
+)
 from mnemosyned.text.terms import stems_with_content
 from mnemosyned.text.tokens import (
     COMMONPLACE_KINDS,
@@ -80,12 +84,6 @@ def _normalize(text: str) -> str:
 
 
 _SAMPLES = frozenset(map(_normalize, _NAMES["samples"]))
-
-
-def is_question(text: str) -> bool:
-    """Return True if a text ends with a question mark, or is worded as a question."""
-    end = text.rstrip(" \"'”’)]*_")
-    return end.endswith(("?", "？", "؟")) or bool(_PATTERNS["unmarked"].search(end))
 
 
 def has_substance(text: str) -> bool:

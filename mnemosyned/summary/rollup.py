@@ -16,7 +16,6 @@ from mnemosyned.summary.extract import StatementSelection
 from mnemosyned.summary.keywords import SEPARATOR, join_terms, select_keywords
 from mnemosyned.summary.statements import (
     CLOSING_SIGNS,
-    QUESTION_MARKS,
     SENTENCE_ENDS,
     Statement,
     StatementReader,
@@ -25,7 +24,11 @@ from mnemosyned.summary.statements import (
 )
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.languages.tables import MONTH_NAMES, WEEKDAY_ABBREVIATIONS
-from mnemosyned.text.sentences import SENTENCE_CHARS_MAX, split_sentences
+from mnemosyned.text.sentences import (
+    SENTENCE_CHARS_MAX,
+    is_question,
+    split_sentences,
+)
 from mnemosyned.text.tokens import tokenize
 
 SPEAKERS = frozenset(
@@ -268,7 +271,7 @@ class _RollupComposer:
         selection = self._selection
         if self._says_all:
             for statement in chain.from_iterable(self._pools):
-                asks = statement.text.endswith(tuple(QUESTION_MARKS))
+                asks = is_question(statement.text)
                 if not asks and selection.count_chars(statement) <= selection.room:
                     selection.select(statement)
             if selection.kept:

@@ -20,7 +20,12 @@ from mnemosyned.text.endings.statements import read_statements
 from mnemosyned.text.languages.tables import LANGUAGES, WEEKDAYS, count_stop_words
 from mnemosyned.text.rule_files import read_rule_file, read_tables
 from mnemosyned.text.secrets.masking import PLACEHOLDER
-from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS, split_sentences
+from mnemosyned.text.sentences import (
+    SPACED_ENDS,
+    UNSPACED_ENDS,
+    is_question,
+    split_sentences,
+)
 from mnemosyned.text.word_cache import WordCache
 
 _EVENT_RULES = read_rule_file(__file__, "events.toml")
@@ -103,7 +108,7 @@ def rate_event(
         "gerund_first": first & _MARKS["gerund"] and not is_echo,
         "fragment": sentence[0].islower() and not is_message,
         "short": len(marks) < SHORT_WORDS and sentence.isascii(),
-        "question": sentence.endswith(("?", "？", "؟")),
+        "question": is_question(sentence),
         **_measure_event_features(sentence, marks, union),
     }
     score = sum(_POINTS[name] * value for name, value in features.items() if value)
@@ -310,7 +315,6 @@ VALUES = tokens.EXACT_KINDS - {tokens.TokenKind.IDENTIFIER}
 
 _STOP = tokens.TokenKind.STOP  # found faster than an attribute of an Enum
 
-QUESTION_MARKS = "?？؟"
 SENTENCE_ENDS = tuple(SPACED_ENDS + UNSPACED_ENDS)
 CLOSING_SIGNS = "\"'”’)]»*_`」"
 SENTENCE_ENDINGS = (*SENTENCE_ENDS, *CLOSING_SIGNS)
@@ -388,7 +392,7 @@ class StatementReader:
         if role == "assistant":
             self._reported = ""
         elif role == "user":
-            self._reported = "" if own.endswith(tuple(QUESTION_MARKS)) else own
+            self._reported = "" if is_question(own) else own
         for sentence, starts_line, prose in _split_sentences(memory.content):
             key = sentence.casefold()
             place, times = self._seen.get(key, (len(self.statements), 0))
@@ -447,7 +451,7 @@ class StatementReader:
         elif form == 1 and tokens.EXACT_KINDS.isdisjoint(kinds):
             is_named = True in [word.capital for word in words[1:]]
             form = 1.0 if is_named else PLAIN_FACTOR
-        if text[-1] in QUESTION_MARKS:
+        if is_question(text):
             form *= QUESTION_FACTOR
         weight = sentence.emphasis * form
         if stamp:
@@ -495,7 +499,7 @@ class StatementReader:
             if not statement.readable:
                 return False
             if statement.needs is None:
-                return not statement.text.endswith(tuple(QUESTION_MARKS))
+                return not is_question(statement.text)
             before = statement.needs
         return False
 

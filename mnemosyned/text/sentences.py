@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from mnemosyned.text.rule_files import read_rule_file
+
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
@@ -37,6 +39,9 @@ def end_words_at_unspaced(pattern: str, *, end: str = WORD_END) -> str:
     further = re.compile(r"\(\?!\[\\w([^\]]+)\]\)")
     return further.sub(lambda match: f"(?![{match[1]}]){end}", pattern)
 
+
+_PATTERNS = read_rule_file(__file__).patterns
+QUESTION_MARKS = ("?", "？", "؟")
 
 SENTENCE_CHARS_MAX = 320
 _WIDE_ENDS = UNSPACED_ENDS + HALF_WIDTH_ENDS
@@ -142,3 +147,9 @@ def _cut_long_sentence(sentence: str) -> Iterator[str]:
     remainder = sentence[start:].strip()
     if remainder:
         yield remainder
+
+
+def is_question(text: str) -> bool:
+    """Return True if a text ends with a question mark, or is worded as a question."""
+    end = text.rstrip(" \"'”’)]*_")
+    return end.endswith(QUESTION_MARKS) or bool(_PATTERNS["unmarked"].search(end))

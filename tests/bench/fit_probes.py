@@ -34,7 +34,7 @@ import numpy as np
 from bench.telling import fold, kind_of, load_half
 from support.datasets.technical_talks import load_talks
 
-from mnemosyned.conversation.briefing import has_substance, is_question
+from mnemosyned.conversation.briefing import has_substance
 from mnemosyned.conversation.injected import rate_form
 from mnemosyned.conversation.learnings.recognize import TEXT_CHARS_MAX, split_text
 from mnemosyned.conversation.learnings.relevance import load_topics
@@ -48,6 +48,7 @@ from mnemosyned.search.vectors.bearing import (
     BearingRater,
     find_word_pairs,
 )
+from mnemosyned.text.sentences import is_question
 
 HERE = Path(__file__).parent
 DOMAIN = HERE.parent / "domain"

@@ -369,6 +369,14 @@ COMMENTS = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im H
     # Whatever its rating, an order for one occasion, a step of a recipe or a quotation is no rule.
     (f"{CARDS}\nno subas nada todavía, lo miro antes", [0.9, 0.9], CARDS),
     (f"{CARDS}\nFais-moi une liste de courses, sans gluten", [0.9, 0.9], CARDS),
+    # A question without its mark is none; what follows it may be one.
+    ("how do i get red wine out of a carpet", [0.9], None),
+    ("any tips for a week in Porto with kids", [0.9], None),
+    ("whats a quick lunch here, no peanuts, im allergic", [0.9], "no peanuts, im allergic"),
+    # Nor is what somebody needs once, or by a day.
+    ("need a gift for Lea, she likes clay", [0.5], None),
+    ("L'agence veut trois bulletins avant vendredi", [0.7], None),
+    ("each gift needs a card", [0.5], "each gift needs a card"),
     (f"{CARDS}\nMescolate sempre il risotto nello stesso verso", [0.9, 0.9], CARDS),
     (f"{CARDS}\nIn der Doku steht, man solle nie latest nehmen", [0.9, 0.9], CARDS),
     (f"{CARDS}\nНа табличке написано: «Никогда не кормите лебедей».", [0.9, 0.9], CARDS),

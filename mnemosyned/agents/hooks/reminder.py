@@ -15,7 +15,6 @@ from mnemosyned.conversation.briefing import (
     ProjectStatement,
     find_statements,
     has_substance,
-    is_question,
     is_sample,
     leave_out_rules,
 )
@@ -42,7 +41,7 @@ from mnemosyned.service.briefing import (
 )
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text.dates.questions import parse_times
-from mnemosyned.text.sentences import contains_statement
+from mnemosyned.text.sentences import contains_statement, is_question
 from mnemosyned.text.terms import cut_snippet, parse_terms
 from mnemosyned.text.tokens import find_keywords
 from mnemosyned.verbs.memories import Recall

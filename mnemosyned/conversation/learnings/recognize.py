@@ -28,7 +28,12 @@ from mnemosyned.conversation.learnings.rules import (
 from mnemosyned.ids import new_id
 from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
 from mnemosyned.text.secrets.masking import mask_secrets
-from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS, contains_statement
+from mnemosyned.text.sentences import (
+    SPACED_ENDS,
+    UNSPACED_ENDS,
+    contains_statement,
+    is_question,
+)
 from mnemosyned.text.terms import parse_terms
 
 REQUEST = "request"
@@ -204,7 +209,7 @@ def find_statements(
     asked = [
         sentence
         for sentence, blanked in split
-        if not sentence.endswith(_QUESTION_ENDS) and not _is_no_rule(blanked)
+        if not is_question(sentence) and not _is_no_rule(blanked)
     ]
     rated: dict[str, float] = {}
     if rate and asked and not is_document:
@@ -383,10 +388,14 @@ def _split_sentences(text: str) -> Iterator[tuple[str, str]]:
     start = 0
     ends = [match.end() for match in _SENTENCE.finditer(blanked)][:SENTENCES_MAX]
     for end in [*ends, len(blanked)]:
-        sentence = plain[start:end].strip()
-        if 2 < len(sentence) <= PASSAGE_CHARS_MAX:
-            yield sentence, blanked[start:end].strip()
-        start = end
+        head, comma, _ = blanked[start:end].partition(",")
+        # "how do i get there, i never fly": what follows the question may be a rule
+        asked = start + len(head) if comma and is_question(head.strip()) else end
+        for stop in sorted({asked, end}):
+            sentence = plain[start:stop].strip()
+            if 2 < len(sentence) <= PASSAGE_CHARS_MAX:
+                yield sentence, blanked[start:stop].strip()
+            start = stop + (stop < end)
 
 
 def _recognize_sentence_kind(
