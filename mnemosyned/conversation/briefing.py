@@ -59,6 +59,7 @@ class StatementKind(StrEnum):
     GRAVE = "grave"
     OPEN = "open"
     DECIDED = "decided"
+    FOUND = "found"
     STATED = "stated"
 
 
@@ -94,15 +95,24 @@ def has_substance(text: str) -> bool:
     return any(telling for *_, telling in _find_telling_sentences(text, is_agent=False))
 
 
+_Reading = tuple[StatementKind, str, frozenset[str]]
+"""Kind, text and keywords of a memory's statement."""
+
+
 def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStatement]:
     """Yield at most one statement for each memory of a project, in the order of the memories.
 
-    `memories` come newest first; superseded ones are skipped. Agents' statements are yielded only if
-    about failures or open tasks. A short reply is preceded by the question that it answers.
+    `memories` come newest first; superseded ones are skipped. Agents' statements are yielded only if about
+    failures, open tasks or findings; a finding may be told with the user's words before it. A short reply
+    is preceded by the question that it answers.
     """
     questions: dict[str, str] = {}
     """By the ids of memories that directly follow a question of another speaker in their session."""
+    solved: dict[str, _Reading | None] = {}
+    """By id, messages of users with what an agent found out; None for the agent's memory."""
     before: dict[str, MemoryRecord] = {}
+    asking: dict[str, MemoryRecord] = {}
+    """The last message of the user in a session."""
     for memory in reversed(memories):
         asked = before.get(memory.session)
         if asked and asked.role != memory.role and is_question(asked.content):
@@ -112,11 +122,20 @@ def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStateme
             if len(sentence) <= STATEMENT_CHARS_MAX and is_asking:
                 questions[memory.id] = sentence.strip()
         before[memory.session] = memory
+        if memory.role != ASSISTANT:
+            asking[memory.session] = memory
+        elif (user := asking.get(memory.session)) and user.id not in solved:
+            read, problem = _read(memory), _quote_problem(user)
+            is_answer = asked is user or is_question(user.content)
+            if problem and is_answer and read and read[0] is StatementKind.FOUND:
+                text = f"{problem} → {read[1]}"
+                kind = _find_kind(text, tokenize(text), is_agent=True)
+                solved[user.id] = kind, text, find_keywords(text)
+                solved[memory.id] = None
     for memory in memories:
         if memory.superseded_at:
             continue
-        is_agent = memory.role == ASSISTANT
-        read = _read_statement(memory.content[:CONTENT_CHARS_MAX], is_agent=is_agent)
+        read = solved[memory.id] if memory.id in solved else _read(memory)
         if read is None:
             continue
         kind, text, keywords = read
@@ -128,15 +147,29 @@ def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStateme
         yield ProjectStatement(memory, kind, text, keywords)
 
 
+def _quote_problem(memory: MemoryRecord) -> str:
+    """Return a short statement or question of a user that a finding may answer, or ""."""
+    read = _read(memory)
+    if read:
+        text = read[1] if read[0] in (StatementKind.STATED, StatementKind.GRAVE) else ""
+    else:
+        text = neutralize_line(memory.content) if is_question(memory.content) else ""
+    return text if len(text) <= ANSWER_CHARS_MAX else ""
+
+
+def _read(memory: MemoryRecord) -> _Reading | None:
+    """Return the statement of a memory; see `_read_statement`."""
+    is_agent = memory.role == ASSISTANT
+    return _read_statement(memory.content[:CONTENT_CHARS_MAX], is_agent=is_agent)
+
+
 @clear_on_forget
 @lru_cache(STATEMENTS_CACHED_MAX)
-def _read_statement(
-    content: str, *, is_agent: bool
-) -> tuple[StatementKind, str, frozenset[str]] | None:
-    """Return kind, text and keywords of a memory's statement; None if it has none worth showing.
+def _read_statement(content: str, *, is_agent: bool) -> _Reading | None:
+    """Return the statement of a memory; None if it has none worth showing.
 
-    An agent's statement is worth it only on a failure or an open task. The result is cached, since it takes
-    a tenth of a millisecond and is needed for every prompt.
+    An agent's statement is worth it only on a failure, an open task or a finding. The result is cached,
+    since it takes a tenth of a millisecond and is needed for every prompt.
     """
     if is_sample(content):
         return None
@@ -150,7 +183,7 @@ def _read_statement(
     ]
     kind = max(kinds, key=_GRAVITY.index, default=None)
     if kind is None or (
-        is_agent and kind not in (StatementKind.GRAVE, StatementKind.OPEN)
+        is_agent and kind in (StatementKind.STATED, StatementKind.DECIDED)
     ):
         return None
     text = _join_sentences([text for text, *_ in sentences], kind)
@@ -159,6 +192,7 @@ def _read_statement(
 
 _GRAVITY = (
     StatementKind.STATED,
+    StatementKind.FOUND,
     StatementKind.DECIDED,
     StatementKind.OPEN,
     StatementKind.GRAVE,
@@ -228,14 +262,15 @@ def _find_telling_sentences(
 def _find_kind(
     text: str, tokens: Sequence[TextToken], *, is_agent: bool
 ) -> StatementKind:
-    """Return the kind of a sentence: grave, open task, decided (never by an agent), or only stated."""
+    """Return the kind of a sentence: grave, open task, decided by a user, found out by an agent, or stated."""
     if _PATTERNS["grave"].search(text):
         return StatementKind.GRAVE
     if _PATTERNS["open"].search(text):
         return StatementKind.OPEN
-    if not is_agent and (
-        _PATTERNS["decided"].search(text) or emphasis_factor(tokens) >= RULING
-    ):
+    if is_agent:
+        found = _PATTERNS["found"].search(text)
+        return StatementKind.FOUND if found else StatementKind.STATED
+    if _PATTERNS["decided"].search(text) or emphasis_factor(tokens) >= RULING:
         return StatementKind.DECIDED
     return StatementKind.STATED
 
@@ -253,7 +288,8 @@ def _join_sentences(sentences: Sequence[str], kind: StatementKind) -> str:
 
     def has_other_kind(text: str) -> bool:
         """Return True if a sentence is of another kind than `kind`."""
-        return _find_kind(text, tokenize(text), is_agent=False) is not kind
+        is_agent = kind is StatementKind.FOUND
+        return _find_kind(text, tokenize(text), is_agent=is_agent) is not kind
 
     for text in sorted(sentences, key=has_other_kind):
         if len(text) + 1 <= room or not chosen:

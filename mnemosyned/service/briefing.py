@@ -9,6 +9,7 @@ from datetime import datetime
 
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.briefing import (
+    STATEMENT_CHARS_MAX,
     ProjectStatement,
     StatementKind,
     drop_repetitions,
@@ -311,6 +312,7 @@ def _divide_statements(
                 for each in statements
             ],
             chars_max,
+            line_chars_max=STATEMENT_CHARS_MAX,
             newest_first=statements is decided,
         )
         for title, statements, chars_max in (
@@ -368,6 +370,7 @@ _REASONS = {
     StatementKind.GRAVE: "a failure in this project",
     StatementKind.OPEN: "open in this project",
     StatementKind.DECIDED: "decided in this project",
+    StatementKind.FOUND: "found out in this project",
     StatementKind.STATED: "stated in this project",
 }
 

@@ -1,6 +1,7 @@
 """Which sentences of a project a briefing tells."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 from hypothesis import given, strategies as st
@@ -247,3 +248,46 @@ def test_samples_are_lines_of_the_documentation() -> None:
     for sample in briefing._NAMES["samples"]:  # noqa: SLF001
         assert sample.rstrip(".").lower() in text
         assert is_sample(sample.upper())
+
+
+def turn(said: str, *answers: str, session: str = "s") -> list[MemoryRecord]:
+    """What a user said and an agent answered in a session, the newest first."""
+    roles = ["user", *["assistant"] * len(answers)]
+    return [
+        MemoryRecord(
+            id=f"{session}-{number}",
+            content=text,
+            created_at=NOON + timedelta(minutes=number),
+            session=session,
+            role=role,
+        )
+        for number, (role, text) in enumerate(zip(roles, (said, *answers), strict=True))
+    ][::-1]
+
+
+SLOW = "the Svelte build takes 3 minutes in CI"
+CAUSE = "I found the reason: the CI installs Playwright's browsers on every build."
+
+
+@each_case(("said", "answers", "told"), [
+    (SLOW, [CAUSE], [f"{SLOW} → {CAUSE}"]),
+    ("why is the build slow?", ["Let me look.", CAUSE], [f"why is the build slow? → {CAUSE}"]),
+    ("Il plante depuis ce matin.", ["Le plantage vient du nouveau modèle Excel."],
+     ["Il plante depuis ce matin. → Le plantage vient du nouveau modèle Excel."]),
+    ("grid search results?", ["The best run reaches a precision of 0.597."],
+     ["grid search results? → The best run reaches a precision of 0.597."]),
+    # Not the answer to a decision, nor to what was said before another answer.
+    ("decision: we go with Twilio until the launch in May", [CAUSE], [CAUSE, "decision: we go with Twilio until the launch in May"]),
+    (SLOW, ["I wired the webhook.", CAUSE], [CAUSE, SLOW]),
+    ("add a button to the page", ["I added the button."], []),
+])  # fmt: skip
+def test_what_an_agent_found_out_is_told_with_what_it_answers(
+    said: str, answers: list[str], told: list[str]
+) -> None:
+    assert [each.text for each in find_statements(turn(said, *answers))] == told
+
+
+def test_a_finding_answers_nobody_in_another_session() -> None:
+    memories = [*turn("ok", CAUSE, session="other")[:1], *turn(SLOW)]
+
+    assert [each.text for each in find_statements(memories)] == [CAUSE, SLOW]

@@ -208,7 +208,7 @@ class Reminder:
                 id=line.quote.id,
                 content=line.quote.text,
                 created_at=line.quote.said,
-                session="",
+                session=line.quote.id,
                 role=line.quote.speaker,
             )
             for line in lines
