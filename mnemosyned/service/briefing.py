@@ -23,7 +23,7 @@ from mnemosyned.conversation.injected import (
     InjectedText,
     assemble_sections,
 )
-from mnemosyned.conversation.learnings.relevance import find_scope
+from mnemosyned.conversation.learnings.relevance import concerns_health, find_scope
 from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.ids import made_at, new_id
@@ -47,6 +47,8 @@ LEARNINGS_CHARS_MAX = 900
 OPEN_CHARS_MAX = 500
 LAST_CHARS_MAX = 800
 LEARNINGS_MAX = 12
+OWN_FIRST, GENERAL_MIN = 6, 4
+"""Learnings of a project that come before all others, and others that come before the rest of these."""
 LEARNINGS_READ_MAX = 200
 SESSIONS_READ_MAX = 50
 MEMORIES_READ_MAX = 600
@@ -225,9 +227,10 @@ class BriefingService:
     def learnings_in(self, project: str, edits: ledger.BriefingEdits) -> list[Learning]:
         """Return the learnings that apply in a project, at most `LEARNINGS_READ_MAX`.
 
-        Pinned learnings of the project or of no project come first, then others of the project, of no
-        project, and of other projects if they apply everywhere; in each group the newest come first.
-        Dropped and repeated learnings are left out.
+        Pinned learnings of the project or of no project come first, then those on health. Then come
+        `OWN_FIRST` others of the project, `GENERAL_MIN` of no project, or of other projects if they apply
+        everywhere, and the rest; in each group the newest come first, but of no project those that apply
+        everywhere. Dropped and repeated learnings are left out.
         """
         in_force = self.store.learnings.find(limit=LEARNINGS_READ_MAX)
         projects = self.store.agents.projects_of(
@@ -235,18 +238,28 @@ class BriefingService:
         )
 
         def rank(learning: Learning) -> int:
-            """Return the place of a learning in the order; 4 if it is not shown."""
+            """Return the place of a learning in the order; 6 if it is not shown."""
             place = projects.get(learning.session, "")
+            is_general = find_scope(learning) is LearningScope.EVERYWHERE
+            is_elsewhere = place not in ("", project)
             if edits.is_dropped(learning.id) or is_sample(learning.text):
-                return 4
-            if place and place != project:
-                return 3 if find_scope(learning) is LearningScope.EVERYWHERE else 4
-            if edits.is_pinned(learning.id):
+                return 6
+            if is_elsewhere and not is_general:
+                return 6
+            if edits.is_pinned(learning.id) and not is_elsewhere:
                 return 0
-            return 1 if place else 2
+            if concerns_health(learning.text):
+                return 1
+            if place:
+                return 5 if is_elsewhere else 2
+            return 3 if is_general else 4
 
-        in_force = [learning for learning in in_force if rank(learning) < 4]
+        in_force = [learning for learning in in_force if rank(learning) < 6]
         in_force.sort(key=rank)  # newest first within each
+        own = [each for each in in_force if rank(each) == 2][OWN_FIRST:]
+        before = [each for each in in_force if each not in own]
+        least = sum(rank(each) <= 2 for each in before) + GENERAL_MIN
+        in_force = [*before[:least], *own, *before[least:]]
         first = {each.text.casefold(): each for each in reversed(in_force)}
         return [each for each in in_force if each is first[each.text.casefold()]]
 

@@ -209,6 +209,38 @@ def test_the_start_is_bounded_however_much_is_known(shop: Shop, count: int) -> N
     assert 0 < len(shop.codex().start()) <= 3_000
 
 
+def test_an_allergy_is_told_before_the_rules_of_a_project_and_some_that_apply_everywhere(
+    shop: Shop, clock: FakeClock
+) -> None:
+    for said in (
+        "I'm allergic to peanuts.",
+        "Always answer me in German.",
+        "Never book a train before nine.",
+    ):
+        shop.remember(said, role="user")
+        clock.advance(days=1)
+    rules = [
+        f"Always name the files of module {number} after pier {number * 7}."
+        for number in range(20)
+    ]
+    shop.say(*rules)
+
+    lines = shop.codex().start().splitlines()
+
+    told = [
+        line.partition("] ")[2]
+        for line in lines
+        if "instruction]" in line or "preference]" in line
+    ]
+    assert told[0] == "Is allergic to peanuts"
+    assert all(line in rules for line in told[1:7])
+    assert told[7:9] == [
+        "Always answer me in German.",
+        "Never book a train before nine.",
+    ]
+    assert told[9] in rules
+
+
 def test_telling_can_be_switched_off(shop: Shop, settings: SettingsInForce) -> None:
     change(settings, {"hooks.tell": False})
     agent = shop.codex()

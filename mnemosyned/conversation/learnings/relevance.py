@@ -224,8 +224,13 @@ _SCOPE_TABLES = read_tables(__file__, "scopes.toml")
 _OTHERS = _compile_words(_SCOPE_TABLES["others"])
 _SCOPES = {
     name: compile_on_use(_SCOPE_TABLES[name].replace("\n", ""))
-    for name in ("everywhere", "project", "to_user", "work")
+    for name in ("everywhere", "project", "to_user", "health", "work")
 }
+
+
+def concerns_health(text: str) -> bool:
+    """Return True if a text is about what somebody's health or faith forbids, such as an allergy."""
+    return bool(_SCOPES["health"].search(text.casefold()))
 
 
 def find_scope(learning: Learning) -> LearningScope:
