@@ -103,7 +103,7 @@ def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStateme
     """Yield at most one statement for each memory of a project, in the order of the memories.
 
     `memories` come newest first; superseded ones are skipped. Agents' statements are yielded only if about
-    failures, open tasks or findings; a finding may be told with the user's words before it. A short reply
+    failures, open tasks or findings; a finding may follow the user's words before it. A short reply
     is preceded by the question that it answers.
     """
     questions: dict[str, str] = {}

@@ -23,7 +23,7 @@ from mnemosyned.conversation.archived import (
     find_original_id,
     is_truncation_of,
 )
-from mnemosyned.conversation.briefing import leave_out_rules
+from mnemosyned.conversation.briefing import has_substance, leave_out_rules
 from mnemosyned.conversation.budget import TokenBudget
 from mnemosyned.conversation.compaction import (
     THRESHOLD,
@@ -70,8 +70,10 @@ from mnemosyned.service.intake import make_compacted_draft
 from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
+from mnemosyned.text.sentences import is_question
 from mnemosyned.text.terms import cut_snippet, parse_terms
 from mnemosyned.text.token_counts import CounterWithMargin, TokenEstimator
+from mnemosyned.text.tokens import find_keywords
 from mnemosyned.verbs.conversation import Assembled, Compact, Context, Shortened
 from mnemosyned.verbs.memories import Expand, Expanded, Recall, Recalled
 from mnemosyned.verbs.request import QUERY_CHARS_MAX, names
@@ -85,6 +87,8 @@ RECALLED_MAX = 30
 """More hits than fit into memory's share of a usual window."""
 QUOTED_CHARS_MAX = 600
 """Characters of a longer memory that are shown: the stretch that matches best."""
+KEYWORDS_MIN = 2
+"""Keywords of a memory that is quoted."""
 LEARNINGS_MAX = 1_000
 """Newest learnings considered; a context shows five."""
 
@@ -617,7 +621,7 @@ def _list_quotable_texts(
             if rules := known.get(line.id):
                 text = leave_out_rules(rules, text, text)
             words = _normalize_spaces(text)
-            if not words or words in seen:
+            if words in seen or not _says_something(words):
                 continue
             seen.add(words)
             snippet = cut_snippet(text, asked, width=QUOTED_CHARS_MAX)
@@ -628,6 +632,12 @@ def _list_quotable_texts(
                 source=": ".join(filter(None, (hit.owner, hit.source or hit.session))),
             )
             yield hit.owner, line.id, snippet, quoted
+
+
+def _says_something(words: str) -> bool:
+    """Return False for a question, and for a text of one word such as "thanks" besides stop words."""
+    asks = is_question(words) and not has_substance(words)
+    return not asks and len(find_keywords(words)) >= KEYWORDS_MIN
 
 
 def _normalize_spaces(words: str) -> str:

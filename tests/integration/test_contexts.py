@@ -72,6 +72,20 @@ def test_text_in_the_window_is_not_quoted_again(lab: Lab) -> None:
     assert "When does" not in window.system
 
 
+def test_what_says_nothing_alone_is_not_quoted(lab: Lab) -> None:
+    for text in (
+        "the harbour",
+        "where is the harbour with two gates",
+        "The harbour has two gates since May. Which one is ours?",
+    ):
+        lab.remember(text, role="user")
+
+    window = lab.context("How many gates has the harbour?")
+
+    assert window.system.count("> ") == 1
+    assert "The harbour has two gates since May. Which one is ours?" in window.system
+
+
 def test_messages_that_no_longer_fit_are_recalled(lab: Lab) -> None:
     words = "The harbour opens at seven."
     lab.remember(words, role="user")
