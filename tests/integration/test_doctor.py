@@ -1,5 +1,6 @@
 """`mnem doctor` on broken installations: each fault is found, named, and mended where that is safe."""
 
+import errno
 import json
 import os
 import shutil
@@ -202,6 +203,25 @@ def test_what_the_daemon_cannot_write_to_is_found(
     assert found == [
         f"you cannot write to {path}" for path in (folder, home.database, lock, log)
     ]
+
+
+def test_a_disk_that_became_read_only_is_found(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def refuse(path: Path, flags: int, mode: int = 0o777) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EROFS, "Read-only file system", path)
+        return opened(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", refuse)
+
+    (found,) = (each for each in look(home) if each.check == "disk")
+
+    folder = home.database.parent
+    assert found.text == f"nothing can be written to {folder}: Read-only file system"
+    assert found.command == f"findmnt --target {folder}"
 
 
 def test_a_file_of_another_user_is_reported_once(

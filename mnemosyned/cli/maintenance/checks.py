@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import platform
@@ -553,10 +554,18 @@ def check_permissions(installation: Installation) -> Iterator[Finding]:
 
 
 def check_space(installation: Installation) -> Iterator[Finding]:
-    """Yield a finding on the free space of the disk, for a purge and a backup."""
+    """Yield a finding on the disk: whether it takes a file, and has space for a purge and a backup."""
     folder = installation.database.parent
     if not folder.exists():
         return
+    try:
+        os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600))
+    except OSError as error:
+        # After an error the kernel may forbid writes, which no file's mode shows.
+        if error.errno in (errno.EROFS, errno.EIO):
+            text = f"nothing can be written to {folder}: {error.strerror}"
+            yield problem("disk", text, f"findmnt --target {folder}")
+            return
     free = shutil.disk_usage(folder).free
     database = installation.database
     size = sum(backups.file_bytes(Path(f"{database}{end}")) for end in ("", "-wal"))
