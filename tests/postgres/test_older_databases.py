@@ -282,6 +282,23 @@ def test_an_older_daemon_whose_connections_nobody_ended_refuses_all_soon(
             older.memories.working(["before"])
 
 
+def test_an_older_daemon_says_so_where_its_statements_fail(
+    older: PostgresStore, dsn: str
+) -> None:
+    assert older.memories.working(["before"])
+    run(
+        dsn,
+        "ALTER TABLE memory RENAME COLUMN role TO speaker",
+        "INSERT INTO schema_migration (version, name, oldest) "
+        f"VALUES ({KNOWN + 1}, 'later', {KNOWN + 1})",
+    )
+
+    with pytest.raises(SchemaTooNew):
+        older.memories.working(["before"])
+    with pytest.raises(SchemaTooNew):
+        remember_batch(older, memory("after"))
+
+
 def test_a_migration_takes_longer_than_statements_of_a_login_may(
     dsn: str, tmp_path: Path
 ) -> None:

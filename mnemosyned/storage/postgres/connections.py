@@ -262,7 +262,7 @@ class Connections:
         is called again if the server has closed the connection. After a long write the end of the
         block pauses while other owners are at work. Raises `MemoryBusy` if no connection is free
         when the time limit of `use` ends, or if the owner's row stays locked, `StorageFailed` once
-        the connections are closed, and `psycopg.Error`.
+        the connections are closed, `psycopg.Error`, and the errors of `admit`.
         """
         if self._is_closed:
             raise StorageFailed(CLOSED)
@@ -295,6 +295,10 @@ class Connections:
                         self._waiting.remove(waiter)
                         waiter.is_locked_out = True
                         waiter.woken.set()
+            raise
+        except psycopg.ProgrammingError:
+            # Perhaps a later version changed the tables: a new connection asks that, and refuses.
+            self._return_connection(self._new_connection())
             raise
         finally:
             with self._changing:
