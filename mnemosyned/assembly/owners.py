@@ -440,9 +440,11 @@ def serve_owners(memory: build.OpenMemory) -> Iterator[OwnerMemories]:
         memories = OwnerMemories(stores, memory.shared, vectors=vectors)
 
         def find_warnings() -> list[str]:
-            """Return a warning for each owner in the settings that is not in the database."""
+            """Return warnings: owners that the settings name and nobody has, and lost lines of the log."""
             limited = memory.shared.settings.config.owners.limits_by_owner or {}
-            return [
+            audit = memory.shared.audit
+            lost = [audit.loss] if audit and audit.loss else []
+            return lost + [
                 f"owners.limits_by_owner sets limits for {name!r}, and there is no such owner"
                 for name in stores.owners.find_unknown(limited)
             ]

@@ -212,6 +212,7 @@ MINUTE_S = 60.0
 WAIT_S = 5.0
 """How long a request waits for its line."""
 RETRY_S = 1.0
+RECENT_MAX = 200
 HEADS_MAX = 200
 ADDRESSES_MAX = 1_000
 """Addresses whose failed logins are counted apart within a minute."""
@@ -236,6 +237,11 @@ class AuditLog:
         """Numbered lines with their times, which the table lacks."""
         self._unfiled: list[str] = []
         """Lines that the file lacks."""
+        self._recent: deque[AuditRow] = deque(maxlen=RECENT_MAX)
+        """Lines written last: on a new connection to it, the table is asked for them."""
+        self._connections = 0
+        self.loss = ""
+        """What to do if a standby or backup that lacks lines took the database's place; empty if not."""
         self._changing = threading.Condition()
         self._noted = self._written = self._lost = 0
         self._failure = ""
@@ -254,15 +260,8 @@ class AuditLog:
         except OSError as error:
             self._note_failure(error)
         else:
-            count = len(self._table.find_lacking(list(rows_of(last))))
-            if self._file and count:
-                files = " ".join(map(str, self._file.files()))
-                raise StorageFailed(
-                    f"the database is older than the audit log, of which it lacks {count} lines or "
-                    "more: memories, owners and tokens deleted since its backup may be back. Before "
-                    "it is served, run with the login that owns the tables: mnem db replay "
-                    f"{files}"
-                )
+            if count := len(self._table.find_lacking(list(rows_of(last)))):
+                raise StorageFailed(self._describe_loss(count))
         self._thread.start()
         return self
 
@@ -271,6 +270,18 @@ class AuditLog:
         self._urgent.set()
         self._work.set()
         self._thread.join(WAIT_S)
+
+    def _describe_loss(self, count: int) -> str:
+        """Return the words for a database that lacks `count` lines of the log, and what to do."""
+        files = self._file.files() if self._file else ()
+        step = f"mnem db replay {' '.join(map(str, files))}"
+        if not files:
+            step = "no file has these lines (audit.file), so look for them by hand"
+        return (
+            f"the database is older than the audit log, of which it lacks {count} lines or more: "
+            "memories, owners and tokens deleted since its backup, or on a primary that failed, may be "
+            f"back. Before it is served, run with the login that owns the tables: {step}"
+        )
 
     def note(
         self,
@@ -404,6 +415,12 @@ class AuditLog:
             self._sealed, self._head = [], NO_HEAD
             self._writer = new_id(datetime.now(UTC))
             return
+        if self._connections != self._table.connections:
+            self._connections = self._table.connections
+            if count := len(self._table.find_lacking(list(self._recent))):
+                self.loss = self._describe_loss(count)
+                log_failure("audit_lines_missing", StorageFailed(self.loss))
+        self._recent.extend(self._sealed)
         self._unfiled += sealed if self._file else []
         self._sealed = []
         is_filed = False

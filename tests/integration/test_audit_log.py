@@ -31,6 +31,7 @@ class FakeTable:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.is_away = False
+        self.connections = 0
 
     def append(self, lines: Sequence[tuple[str, int, datetime, str]]) -> int:
         if self.is_away:

@@ -18,6 +18,7 @@ import click
 import psycopg
 import pytest
 from click.testing import CliRunner
+from e2e.daemons import eventually
 from postgres.daemons import Serve, Service
 from support.postgres import number_of, programs, rows, run
 
@@ -578,6 +579,32 @@ def test_logins_and_administration_over_tcp_are_logged(
         ("login", "unauthorized", None, None),
     ]
     assert [each["via"] for each in logged(dsn)[1:4]] == ["code", "token", "token"]
+
+
+def test_a_daemon_says_that_a_standby_which_took_over_lacks_lines(
+    dsn: str, owners: PostgresOwners, serve: Serve
+) -> None:
+    token = owners.issue("anna", "laptop", OWN_SCOPES).secret
+    with (
+        serve() as service,
+        service.client(token) as client,
+        service.daemon.client() as local,
+    ):
+        done = client.remember("The bicycle is blue.")
+        client.forget(id=done.id)
+        run(
+            dsn,
+            "DELETE FROM audit WHERE line LIKE '%forgotten%'",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid != pg_backend_pid()",
+        )
+
+        def asked_again() -> bool:
+            client.recall("bicycle")
+            return any("mnem db replay /" in each for each in local.status().warnings)
+
+        eventually(asked_again, "the loss is reported")
+        assert len(service.daemon.events("audit_lines_missing")) == 1
 
 
 def test_two_killed_daemons_have_logged_what_was_forgotten_and_lack_no_line_between(

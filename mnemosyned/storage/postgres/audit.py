@@ -53,6 +53,8 @@ class AuditTable:
         self._dsn = dsn
         self._asking = threading.Lock()
         self._connection: Connection | None = None
+        self.connections = 0
+        """How many connections were made: another server may be behind each."""
 
     def __enter__(self) -> Self:
         return self
@@ -134,6 +136,7 @@ class AuditTable:
                 is_new = self._connection is None or self._connection.closed
                 if is_new or self._connection is None:
                     self._connection = connect_once(self._dsn)
+                    self.connections += 1
                 try:
                     session = PostgresSession(self._connection, 0)
                     return session.execute(sql, **values).fetchall()
