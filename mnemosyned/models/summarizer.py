@@ -32,7 +32,7 @@ from mnemosyned.summary.grounding.check import (
     shorten_answer,
 )
 from mnemosyned.text import sentences
-from mnemosyned.text.dates.formatting import format_day
+from mnemosyned.text.dates.formatting import annotate_relative_dates, format_day
 from mnemosyned.text.frames import neutralize, neutralize_line
 from mnemosyned.text.languages.tables import WEEKDAY_ABBREVIATIONS
 from mnemosyned.text.rule_files import read_rule_file, read_tables
@@ -299,6 +299,8 @@ _FAULT_WORDS = {
     GroundingFault.LANGUAGE: "not in the language of the input",
     GroundingFault.REPEATED: "repeating itself",
     GroundingFault.REFUSED: "not a summary",
+    GroundingFault.SPEAKER: "in the first person, without a name",
+    GroundingFault.NEGATION: "denying what the input says, or saying what it denies",
     GroundingFault.UNINFORMATIVE: "too vague: it left out names, values and decisions",
 }
 
@@ -561,10 +563,17 @@ class _GroupSummarizer:
         return (SummaryProblem(GroundingFault.UNINFORMATIVE, ""),)
 
     def _compose_episode(self, prose: str) -> ComposedEpisode:
-        """Return the model's text with index terms for words of the memories missing from it."""
+        """Return the model's text with index terms for words of the memories missing from it.
+
+        Relative dates get the date that they mean, if all memories are of one day.
+        """
+        zone = self.by.find_zone()
+        said = [in_zone(memory.created_at, zone) for memory in self.memories]
+        if len({when.date() for when in said}) == 1:
+            prose = annotate_relative_dates(prose, said[0])
         return compose_episode(
             self.memories,
             prose.splitlines(),
             extract=self.extract,
-            zone=self.by.find_zone(),
+            zone=zone,
         )

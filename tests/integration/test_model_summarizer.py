@@ -126,6 +126,15 @@ def test_a_summary_refused_twice_is_a_failure_that_names_the_kind_alone(
     assert (by_model.accepted, by_model.retried, by_model.rejected) == (0, 1, 1)
 
 
+def test_a_relative_date_of_a_model_gets_the_day_that_it_means() -> None:
+    said = "Yesterday they decided to buy the Zebra ZC300 from Kessler for 1,890 euros; Ines picks it up."
+    model = ScriptedModel(said)
+
+    text = summarizer(model).summarize(EPISODE).text
+
+    assert text == said.replace("Yesterday", "Yesterday (2 March 2026)")
+
+
 @each_case("answer", [
     f"{GOOD} " + "Everyone was happy with the choice and said so at length. " * 9,
     GOOD + "".join(f" They also spoke about part {at} of the plan." for at in "12" * 40),

@@ -32,6 +32,9 @@ GRAMS_MIN = 12
 GRAMS_DISTINCT_MIN = 0.6
 """Minimum share of distinct groups of three words; good prose has .95."""
 SOURCE_SHARE = 0.8
+NEGATED_STEMS_MIN = 2
+NEGATED_SHARED_MIN = 0.8
+"""Share of a clause's words that one source clause has whose negation it must keep."""
 ROW_MAX = 4
 ROW_WORDS_MAX = 8
 
@@ -46,6 +49,8 @@ class GroundingFault(StrEnum):
     REPEATED = "repeated"
     REFUSED = "refused"
     UNINFORMATIVE = "uninformative"
+    SPEAKER = "speaker"
+    NEGATION = "negation"
     URL = "url"
     EMAIL = "email"
     PATH = "path"
@@ -127,6 +132,11 @@ class GroundingSources:
         """The texts and roles of the memories in lower case, for finding exact values."""
         return f"{self.text}\n{' '.join(self.roles)}".casefold()
 
+    @cached_property
+    def clauses(self) -> tuple[tuple[set[str], str], ...]:
+        """The stems and the text of each clause of the memories."""
+        return tuple(_read_clauses(memory.content for memory in self.memories))
+
     def has_value(self, value: str) -> bool:
         """Return True if a value occurs in the memories, but not within a word; letter case is ignored."""
         text, wanted = self.folded_text, value.casefold()
@@ -165,7 +175,11 @@ def check_grounding(
 def _find_problems_of_form(
     text: str, known: GroundingSources
 ) -> Iterator[SummaryProblem]:
-    """Yield a problem for repetition, for a refusal, and for a script or language of no source."""
+    """Yield a problem for repetition, a refusal, and a script or language of no source.
+
+    A speaker who says "I" without a name, and a clause that denies what its source claims or claims
+    what its source denies, are problems, too.
+    """
     if is_repetitive(text, known.text):
         yield SummaryProblem(GroundingFault.REPEATED, "")
     refusal = _PATTERNS["refusal"].match(text)
@@ -175,6 +189,26 @@ def _find_problems_of_form(
         yield SummaryProblem(GroundingFault.SCRIPT, script)
     elif language := foreign_language(text, known.text):
         yield SummaryProblem(GroundingFault.LANGUAGE, language)
+    for line in text.splitlines() if len(known.roles) > 1 else ():
+        said = _PATTERNS["first_person"].search(_PATTERNS["quotation"].sub(" ", line))
+        if said and not any(role.casefold() in line.casefold() for role in known.roles):
+            yield SummaryProblem(GroundingFault.SPEAKER, said[0])
+    names = find_content_stems(known.roles)
+    for stems, clause in _read_clauses([text]):
+        wanted = stems - names
+        if len(wanted) >= NEGATED_STEMS_MIN:
+            needed = NEGATED_SHARED_MIN * len(wanted)
+            close = [said for has, said in known.clauses if len(wanted & has) >= needed]
+            if close and is_negated(clause) not in map(is_negated, close):
+                yield SummaryProblem(GroundingFault.NEGATION, clause)
+
+
+def _read_clauses(texts: Iterable[str]) -> Iterator[tuple[set[str], str]]:
+    """Yield the stems and the text of each clause of texts."""
+    for text in texts:
+        for sentence, _ in split_sentences(text):
+            for clause in _PATTERNS["clause_end"].split(sentence):
+                yield find_content_stems([clause]), clause
 
 
 def _find_ungrounded_values(
@@ -341,9 +375,12 @@ def is_confirmed(sentence: str, sources: Sequence[MemoryRecord]) -> bool:
     closest = max(lines, key=lambda line: len(wanted & find_content_stems([line])))
     if len(wanted & find_content_stems([closest])) < SHARED_MIN * len(wanted):
         return False
-    return bool(_PATTERNS["negation"].search(sentence)) == bool(
-        _PATTERNS["negation"].search(closest)
-    )
+    return is_negated(sentence) == is_negated(closest)
+
+
+def is_negated(sentence: str) -> bool:
+    """Return True if a sentence has a word such as "not" or "never"."""
+    return bool(_PATTERNS["negation"].search(sentence))
 
 
 def find_content_stems(texts: Iterable[str]) -> set[str]:
