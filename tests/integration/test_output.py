@@ -171,6 +171,19 @@ def test_code_keeps_its_lines_and_a_long_text_its_title() -> None:
     assert lines[-2:] == ["   # Deploys", "   …we deploy on Tuesdays"]
 
 
+def test_the_long_name_of_an_agents_session_keeps_the_indent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    session = "claude-code:6f1c2a34-9b1d-4f7e-8a55-0c9d3e7b1a22"
+    said = replace(hit("01AB", "one"), session=session, source="claude-code")
+
+    lines = click.unstyle(render(Recalled([said]))).splitlines()
+
+    assert lines[0].endswith(f"  working  {session}")
+    assert lines[1:] == ["   user", "   01AB", "   one"]
+
+
 def test_an_original_is_quoted_near_its_match() -> None:
     text = "filler words " * 40 + "we deploy on Tuesdays"
     line = Line(id="01AA", created_at=NOON, role="user", content=text, score=1)

@@ -181,7 +181,8 @@ def _days_table(result: listing.DayList) -> str:
         for total in result.days
     ]
     headers = [result.by, "memories", "given", "recalls", "p50 ms", "p95 ms", "on disk"]
-    return table(headers, rows, without_empty=True)
+    further = ("p95 ms", "p50 ms", "on disk")  # left out first where there is no room
+    return table(headers, rows, optional=further, without_empty=True)
 
 
 def _totals_remark(shown: int, total: int, noun: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -87,11 +88,12 @@ def _recall_remark(result: verbs.Recalled) -> str:
 
 def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
     """Return a hit as a paragraph: heading, id, text with `matching` words bold, and notes."""
-    where = "  ".join(filter(None, (hit.owner, hit.session, hit.source, hit.role)))
-    head = click.style(
-        f"{label} {local_time(hit.created_at)}  {hit.tier.value}  {where}", bold=True
-    )
-    lines = [head, click.style(f"   {hit.id}", dim=True)]
+    # An agent's session begins with its source.
+    source = "" if hit.session.startswith(f"{hit.source}:") else hit.source
+    when = f"{local_time(hit.created_at)}  {hit.tier.value}"
+    parts = filter(None, (when, hit.owner, hit.session, source, hit.role))
+    head = f"{label} {wrap_lines('  '.join(parts)).lstrip()}"
+    lines = [click.style(head, bold=True), click.style(f"   {hit.id}", dim=True)]
     if hit.superseded_at:
         lines.append(f"   superseded {_superseding_note(hit.superseded_at)}")
     lines += [wrap_paragraph(_ended_text(ended)) for ended in hit.ended]
@@ -187,7 +189,12 @@ def _record_text(result: verbs.Got) -> str:
         ("pinned", "yes" if memory.pinned else ""),
         ("tags", ", ".join(memory.tags)),
         ("edited", _edit_note(memory)),
-        ("metadata", str(dict(memory.metadata)) if memory.metadata else ""),
+        (
+            "metadata",
+            json.dumps(dict(memory.metadata), ensure_ascii=False)
+            if memory.metadata
+            else "",
+        ),
         ("episode", memory.episode or ""),
         ("valid until", valid_until),
         ("superseded", _superseding_note(memory.superseded_at, memory.superseded_by)),
