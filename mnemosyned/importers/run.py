@@ -195,8 +195,8 @@ def _describe_unknown(source: ImportSource) -> str:
             "one; mnem import --format chatgpt, claude or hindsight shows why"
         )
     return (
-        f"{source.name} has none of the formats that can be imported; if it is one of them, "
-        f"name it with --format: {format_names()}"
+        f"{source.name} has none of the formats that can be imported; plain text is read with "
+        f"--format notes, an unusual file with the name of its format: {format_names()}"
     )
 
 

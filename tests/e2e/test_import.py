@@ -118,6 +118,7 @@ def test_a_pipe_is_imported_from_its_beginning(daemon: Daemon, tmp_path: Path) -
     [
         (b"", "{file} is empty"),
         (b"\x89PNG\r\n", "none of the formats"),
+        (b"no Markdown\n", "plain text is read with --format notes"),
         (b"PK\x03\x04 cut off", "ZIP archive without an export that can be imported"),
         (None, "put back by `mnem restore-db`"),
     ],
