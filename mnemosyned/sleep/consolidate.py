@@ -137,8 +137,8 @@ class ConsolidationRun:
         """Memories processed so far."""
         self.ended = False
         """Whether the cycle may not continue."""
-        self.lost: DatabaseUnreachable | None = None
-        """Why it may not, where the database went away: no group of it is tried in vain."""
+        self.lost: StorageFailed | None = None
+        """Why it may not, where the database went away or takes nothing: no group is tried in vain."""
         self._context = context
         self._store = context.store
         self._summarizer = context.summarizer
@@ -183,7 +183,7 @@ class ConsolidationRun:
     def _read_batches(self, batches: Sequence[Batch]) -> Iterator[BatchWork]:
         """Yield the batches that need a summary while the cycle may continue; finish others word for word."""
         for work in self._read_works(batches):
-            if not self._context.may_continue():
+            if self.ended or not self._context.may_continue():
                 self.ended = True
                 return
             self._context.yield_to_requests()
@@ -361,9 +361,14 @@ class ConsolidationRun:
     def _record_failed_batch(
         self, batch: Batch, started: float, error: Exception
     ) -> None:
-        """Log and report a batch that failed; its memories stay for the next cycle."""
+        """Log and report a batch that failed; its memories stay for the next cycle.
+
+        If not even the failure can be stored, the cycle ends.
+        """
         report = unfinished_report(batch, GroupStatus.FAILED)
-        report = record_failure(self._context, report, error, started=started)
+        report, lost = record_failure(self._context, report, error, started=started)
+        if lost:
+            self.ended, self.lost = True, lost
         self.reports.append(report)
         self.failed.update(batch.ids)
         self.items += len(batch.members)
@@ -376,12 +381,13 @@ def record_failure(
     *,
     started: float,
     episode: str | None = None,
-) -> GroupReport:
+) -> tuple[GroupReport, StorageFailed | None]:
     """Log a failed group or period, also in the store; return its report with the code of the error.
 
     `started` is by the monotonic clock, `episode` the id of a summary that was to be rewritten. A failure of
-    the store only causes a warning.
+    the store causes a warning, and is returned, too.
     """
+    lost = None
     code = error.code if isinstance(error, MnemosynedError) else type(error).__name__
     log_failure(
         "rollup_failed" if group.level else "group_failed",
@@ -411,8 +417,9 @@ def record_failure(
     try:
         context.store.sleep.record_failure(entry)
     except StorageFailed as failure:
+        lost = failure
         log.warning("failure_not_recorded", cycle=context.id, reason=failure.reason)
-    return replace(group, error=code)
+    return replace(group, error=code), lost
 
 
 def _verbatim_digests(

@@ -76,7 +76,7 @@ class RollupRun:
                 except Exception as error:  # noqa: BLE001 one period must not end the others
                     self._failed.add(period.begins)
                     report = period_report(period, consolidation.GroupStatus.FAILED)
-                    report = record_failure(
+                    report, _ = record_failure(
                         self._context, report, error, started=started, episode=previous
                     )
                     self.reports.append(report)

@@ -162,7 +162,7 @@ class SleepScheduler:
         except (errors.DatabaseUnreachable, errors.MemoryBusy):
             self._retry_soon()
             raise
-        if report and report.problem:
+        if report and report.problem and not report.failed:
             self._retry_soon()
 
     def _retry_soon(self) -> None:

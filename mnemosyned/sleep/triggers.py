@@ -273,7 +273,7 @@ class TriggerWatch:
                 return None
             ended = self.monotonic()
             self._quiet_until = ended + REST_S
-            if report and (report.evicted or report.problem):
+            if report and (report.evicted or (report.problem and not report.failed)):
                 rest.length = rest.until = 0.0
                 return name
             # It consolidated nothing, or was put off: next time the rest is twice as long.

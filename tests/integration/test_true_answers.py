@@ -148,6 +148,26 @@ def test_a_cycle_reports_what_it_did_though_its_failure_cannot_be_logged(
     assert lab.undo_cycle(report.cycle).restored == 3
 
 
+def test_a_cycle_summarizes_nothing_more_if_the_disk_takes_nothing(
+    lab: Lab, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(9):
+        lab.put(*trio(f"s{number}-", session=f"s{number}"))
+    lab.service.sleeper.cycle.pacing = CommitPacing(groups_max=1)
+    disk.fill(lab.store.sleep, "record_failure")
+    full = [StorageFailed(FULL, reason=FULL)]
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            lab.store.sleep, "consolidate", lambda groups, **_: full * len(groups)
+        )
+        report = lab.sleep(force=True)
+    disk.free_space()
+
+    assert (report.status, report.failed) == (CycleStatus.PARTIAL, 1)
+    assert (report.remaining, report.problem) == (27, FULL)
+    assert lab.sleep(force=True).evicted == 27
+
+
 @pytest.mark.parametrize("step", ["flush", "pending"])
 def test_a_cycle_that_ends_early_is_reported(lab: Lab, disk: Disk, step: str) -> None:
     lab.put(*trio("a", hours_ago=100))
