@@ -49,7 +49,7 @@ from mnemosyned.memory.engine_ports import (
 )
 from mnemosyned.service.audit import REQUESTER, AuditLog, Requester
 from mnemosyned.service.owners import OwnerLimiter, administer
-from mnemosyned.service.service import Groups, MemoryService
+from mnemosyned.service.service import MEMBER, Groups, MemoryService
 from mnemosyned.verbs.conversation import (
     Context,
     EditLearning,
@@ -411,6 +411,8 @@ class OwnerResources:
         self._limits.use_request(sender.owner)
         self._tokens.owners.note_use(sender.owner, sender.token)
         holder = _choose_memory(sender, request)
+        is_shared = holder is not None and holder.member is not None
+        MEMBER.set((holder.owner, sender.owner_name) if is_shared else (0, ""))
         if self._audit:
             cache, _ = self._read_login(request.headers)
             via = "token" if cache is self._tokens else "provider"

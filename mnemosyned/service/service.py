@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -116,6 +117,8 @@ R = TypeVar("R")
 Groups = Mapping[str, Callable[[], "MemoryService"]]
 """Functions that open the memories of groups, by name."""
 NO_GROUPS: Groups = {}
+MEMBER: ContextVar[tuple[int, str]] = ContextVar("member", default=(0, ""))
+"""The group whose memory this thread's request is about, and the name of the member who sent it."""
 GROUPS_S = 1.0
 """Time after which no further memory of a group is searched for one question."""
 
@@ -369,6 +372,9 @@ class MemoryService:
         self, drafts: Sequence[Draft], action: values.Action | None = None
     ) -> verbs.RememberedMany:
         """Store drafts, all or none, queue endings and vectors, start a cycle if due; return their answers."""
+        group, member = MEMBER.get()
+        if group and group == self.events.owner:
+            drafts = [_name_member(draft, member) for draft in drafts]
         kept = self.store.memories.remember(drafts, action=action)
         self.endings.note_new_memories()
         self.vectors.note_new_memories()
@@ -645,3 +651,9 @@ class MemoryService:
         self.store.maintenance.ensure_durable()
         self.store.maintenance.run_idle_upkeep()
         self.retention.finish_forgotten()
+
+
+def _name_member(draft: Draft, member: str) -> Draft:
+    """Return the draft of a group's memory with the name of the member who wrote it in the metadata."""
+    metadata = {**draft.memory.metadata, "member": member}
+    return replace(draft, memory=replace(draft.memory, metadata=metadata))

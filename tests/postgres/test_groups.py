@@ -78,6 +78,23 @@ def test_members_share_what_one_of_them_remembers(anna: Memory, bert: Memory) ->
     assert hits(bert, "staging server", owner="bert") == []
 
 
+def test_a_memory_of_a_group_names_the_member_who_wrote_it(
+    anna: Memory, bert: Memory
+) -> None:
+    said = share(anna, "Heron is on port 4711.", metadata={"member": "bert", "a": 1})
+    stop = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Ibis"}
+    hooked = bert.ask(by_post("hooks", {"payload": stop}, path="/hooks"), owner="team")
+    own = bert.call("remember", content="My locker is 4711.")["id"]
+
+    assert hooked.status == 200
+    listed = anna.call("list", owner="team")["memories"]
+    by_text = {each["content"]: each["metadata"] for each in listed}
+    assert by_text["Heron is on port 4711."] == {"member": "anna", "a": 1}
+    assert by_text["Ibis"]["member"] == "bert"
+    assert bert.call("get", id=said)["memory"]["metadata"]["member"] == "anna"
+    assert "member" not in bert.call("get", id=own)["memory"]["metadata"]
+
+
 def test_the_right_memory_comes_first(anna: Memory) -> None:
     share(
         anna,
