@@ -411,8 +411,9 @@ class OwnerResources:
         self._limits.use_request(sender.owner)
         self._tokens.owners.note_use(sender.owner, sender.token)
         holder = _choose_memory(sender, request)
-        is_shared = holder is not None and holder.member is not None
-        MEMBER.set((holder.owner, sender.owner_name) if is_shared else (0, ""))
+        MEMBER.set((0, ""))
+        if holder and holder.group:
+            MEMBER.set((holder.owner, sender.owner_name))
         if self._audit:
             cache, _ = self._read_login(request.headers)
             via = "token" if cache is self._tokens else "provider"
