@@ -178,6 +178,10 @@ def calls_for_another_owner(home: Home) -> None:
     waiting_calls(home, "spool@server:7464@2")
 
 
+def calls_for_another_address(home: Home) -> None:
+    calls_for_a_former_owner(home, "spool@former:7464@3")
+
+
 def calls_for_a_group(home: Home) -> None:
     calls_for_a_former_owner(home, "spool@server:7464@3@team")
 

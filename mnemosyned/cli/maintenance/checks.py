@@ -680,22 +680,28 @@ def check_spool(installation: Installation) -> Iterator[Finding]:
 def _find_abandonment(folder: Path) -> tuple[str, str]:
     """Return why no hook can send the calls in a spool, or "" if one may, and a shell command for help."""
     _, server, number, group = (*folder.name.split("@", 3), "", "", "")[:4]
-    place = shlex.quote(str(folder))
     with suppress(ValueError):  # whatever uses a damaged login says so
         if number.isdigit() and (saved := saved_connection()):
             remote = remote_of(saved)
-            if server != f"{remote.host}:{remote.port}":
-                return "", "mnem login URL"
+            if server != (present := f"{remote.host}:{remote.port}"):
+                text = f"the login is on {present}; if that is the same server, move them, else log in again"
+                new = folder.with_name(folder.name.replace(server, present, 1))
+                return text, _move_command(folder, new)
             if number != remote.owner_number:
                 text = f"the login is of another owner than {number}"
-                return text, f"rm -r {place}"
+                return text, f"rm -r {shlex.quote(str(folder))}"
             used = {*saved.folders.values()} - {SERVER, LOCAL}
             if group and group not in used:
                 name = used.pop() if len(used) == 1 else "GROUP"
                 new = folder.with_name(f"{folder.name.removesuffix(group)}{name}")
-                calls = f"-n {place}/*" if new.exists() else place
-                return f"no folder uses {group}", f"mv {calls} {shlex.quote(str(new))}"
+                return f"no folder uses {group}", _move_command(folder, new)
     return "", "mnem use GROUP" if group else "mnem login URL"
+
+
+def _move_command(folder: Path, new: Path) -> str:
+    """Return the shell command that moves the calls in a spool to the spool `new`."""
+    place, target = (shlex.quote(str(path)) for path in (folder, new))
+    return f"mv -n {place}/* {target}" if new.exists() else f"mv {place} {target}"
 
 
 def _permission_finding(path: Path, mask: int) -> Finding | None:
