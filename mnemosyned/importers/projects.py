@@ -81,13 +81,9 @@ def project_of(
 
 def is_below(directory: str, folders: Iterable[str]) -> bool:
     """Return whether a directory is one of these folders or in one, links followed; a `~` is the home."""
-    return any(
-        os.path.join(os.path.realpath(directory), "").startswith(
-            os.path.join(os.path.realpath(os.path.expanduser(folder)), "")
-        )
-        for folder in folders
-        if directory
-    )
+    places = [directory, *map(os.path.expanduser, folders if directory else ())]
+    inside, *roots = (os.path.join(os.path.realpath(place), "") for place in places)
+    return any(map(inside.startswith, roots))
 
 
 def _find_git_directory(root: str) -> str | None:

@@ -268,9 +268,7 @@ RECENT_WEEKS = 12
 NEWER_MAX = 10
 """Hits from which one is taken that supersedes a memory."""
 SEARCHING = ("session", "source", "role", "tier", "since", "until")
-SELECTING = (
-    "id", "session", "source", "project", "person", "query", "tag", "since", "until",
-)  # fmt: skip
+SELECTING = "id session source project person query tag since until".split()
 
 
 def show_now(visit: Visit) -> Response:

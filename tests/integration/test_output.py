@@ -13,6 +13,7 @@ import pytest
 from support.cases import each_case
 
 import mnemosyned
+from mnemosyned import Memory
 from mnemosyned.cli.ids import id_in_last_list, number_of, save_list
 from mnemosyned.cli.output.memories import highlight
 from mnemosyned.cli.output.show import (
@@ -34,7 +35,12 @@ from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.injections import InjectedLine
 from mnemosyned.memory.values import Acknowledged, EndedStatement, Hit, Line, Tier
-from mnemosyned.verbs.conversation import Briefed, EndingList, LearningList
+from mnemosyned.verbs.conversation import (
+    Briefed,
+    EndingList,
+    InjectionList,
+    LearningList,
+)
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.listing import Listed
 from mnemosyned.verbs.memories import Recalled
@@ -262,6 +268,22 @@ def test_entries_of_the_last_list_have_numbers(
         id_in_last_list(3)
     (file,) = (tmp_path / "lists").iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_can_be_changed_has_a_number_in_its_list() -> None:
+    with Memory(":memory:") as memory:
+        ids = [memory.learn(rule).learning.id for rule in ("Use tabs.", "Use pnpm.")]
+        memory.context("Which tool installs packages?")
+        learnings, injections = memory.learnings(), memory.injections()
+    printer = AnswerPrinter("table")
+
+    printer.show(learnings)
+
+    assert printer.ids == ids[::-1]
+    assert click.unstyle(render(learnings, first=7)).startswith("7. ")
+    assert click.unstyle(render(injections)).startswith("1. ")
+    for kind in (LearningList, InjectionList, EndingList):
+        assert renderer_of(kind).is_numbered
 
 
 def test_every_result_of_a_verb_in_the_shell_has_a_renderer() -> None:

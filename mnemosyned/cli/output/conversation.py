@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import click
 import msgspec
@@ -33,18 +33,18 @@ from mnemosyned.memory.values import Learning, LearningScope
 from mnemosyned.verbs import conversation
 
 
-def _learnings_text(result: conversation.LearningList) -> str:
-    """Return each learning with its time, kind, scope, session, source, edits and id."""
+def _learnings_text(result: conversation.LearningList, first: int) -> str:
+    """Return each learning with its number, time, kind, scope, session, source, edits and id."""
     edits = {edit.id: edit for edit in result.edits}
     lines = []
-    for learning in result.learnings:
+    for number, learning in enumerate(result.learnings, first):
         scope = result.scopes.get(learning.id, "")
         if scope is LearningScope.PROJECT:  # a learning of no project applies in all
             scope = result.projects.get(learning.id, LearningScope.EVERYWHERE)
         origin = (learning.kind.value, scope, learning.session, learning.source or "")
         where = "  ".join(filter(None, origin))
-        head = f"{local_time(learning.created_at)}  {where}  {learning.id}"
-        lines.append(click.style(head, dim=True))
+        head = f"{number}. {local_time(learning.created_at)}  {where}"
+        lines.append(click.style(f"{head}\n   {learning.id}", dim=True))
         lines.append(wrap_paragraph(learning.text))
         if learning.memory:
             lines.append(click.style(f"   said in {learning.memory}", dim=True))
@@ -126,6 +126,7 @@ RENDERERS[conversation.LearningList] = Renderer(
     _learnings_text,
     lambda result: page_remark(result, "no learning matches"),
     lambda result: result.learnings,
+    is_numbered=True,
 )
 RENDERERS[conversation.EditedLearning] = Renderer(
     lambda result: f"{result.id} was changed", _purge_remark
@@ -138,10 +139,15 @@ RENDERERS[conversation.Shortened] = Renderer(_compact_text, is_as_written=True)
 CELLS[Learning] = "id created_at kind session source text".split()
 
 
+def _number_texts(texts: Iterable[str], first: int) -> str:
+    """Return texts one below the other, each after its number."""
+    return "\n".join(f"{number}. {text}" for number, text in enumerate(texts, first))
+
+
 def _ended_text(ended: conversation.EndedLine) -> str:
     """Return an ended statement as lines: a head, the statement, and its successor."""
     state = "undone" if ended.undone else ended.reason
-    head = f"{local_time(ended.found_at)}  {state}  {ended.id}"
+    head = f"{local_time(ended.found_at)}  {state}\n   {ended.id}"
     lines = [click.style(head, dim=True)]
     for label, sentence in (("ended", ended.sentence), ("by", ended.successor)):
         words = cut_text(sentence, LINE_CHARS) or "(its words were pruned)"
@@ -150,9 +156,10 @@ def _ended_text(ended: conversation.EndedLine) -> str:
 
 
 RENDERERS[conversation.EndingList] = Renderer(
-    lambda result: "\n".join(map(_ended_text, result.endings)),
+    lambda result, first: _number_texts(map(_ended_text, result.endings), first),
     lambda result: page_remark(result, "no statement was ended"),
     lambda result: result.endings,
+    is_numbered=True,
 )
 RENDERERS[conversation.UndoneEnding] = Renderer(
     lambda result: f"{result.id}: {count_of(result.changed, 'ending')} changed"
@@ -168,25 +175,26 @@ def injection_lines(injection: Injection) -> Iterator[str]:
     head = f"{local_time(injection.created_at)}  {injection.kind}  {'  '.join(filter(None, where))}"
     if injection.outcome is not InjectionOutcome.UNKNOWN:
         head += f"  {injection.outcome.replace('_', ' ')}"
-    yield click.style(f"{head}  {injection.id}", dim=True)
+    yield click.style(f"{head}\n   {injection.id}", dim=True)
     if injection.prompt:
-        yield f"prompt: {cut_text(injection.prompt, 100)}"
+        yield wrap_paragraph(f"prompt: {cut_text(injection.prompt, 100)}")
     if injection.characters:
-        yield f"about {count_of(injection.tokens, 'token')}"
+        yield f"   about {count_of(injection.tokens, 'token')}"
     for line in injection.lines:
         yield wrap_paragraph(f"- {line.text or '(its text has changed since then)'}")
         yield click.style(f"     {line.reason}; {line.id}", dim=True)
 
 
 RENDERERS[conversation.InjectionList] = Renderer(
-    lambda result: "\n".join(
+    lambda result, first: "\n".join(
         [
-            *(line for each in result for line in injection_lines(each)),
+            _number_texts(("\n".join(injection_lines(each)) for each in result), first),
             injections_row(result.totals),
         ]
     ).strip(),
     lambda result: "" if result.injections else "no injection matches",
     lambda result: result.injections,
+    is_numbered=True,
 )
 RENDERERS[conversation.RatedInjection] = Renderer(
     lambda result: (
