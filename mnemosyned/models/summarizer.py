@@ -285,6 +285,10 @@ TEMPLATE_TOKENS = 48
 """Tokens that a chat template adds around three turns."""
 RETRY_CHARS = " " * 900
 """Room kept free for the request to retry."""
+SPARE = 1.1
+"""Tokens of an answer against those of as much of the prompt."""
+WRAPPING_TOKENS = 32
+"""Tokens of an answer for words such as "Here is the summary"."""
 ROOM_TOKENS_MIN = 64
 PARTS_MAX = 32
 """Maximum windows of a group; more would take a small model most of an hour."""
@@ -388,7 +392,7 @@ class ModelSummarizer(Summarizer):
         answers: list[str] = []
         asked, temperature = messages, TEMPERATURE
         while True:
-            text = self._complete_answer(asked, temperature)
+            text = self._complete_answer(asked, temperature, chars_max)
             if not (problems := judge(text)):
                 return text
             if TOO_MUCH.issuperset(problem.kind for problem in problems):
@@ -421,7 +425,7 @@ class ModelSummarizer(Summarizer):
         room = self._model.context_tokens - taken
         if room < ROOM_TOKENS_MIN:
             raise SummarizerFailed(
-                f"the context window of {self.name} is too small for any memory"
+                f"the context window of {self.name} is too small for any memory; raise llm.context_tokens"
             )
         return room
 
@@ -434,9 +438,18 @@ class ModelSummarizer(Summarizer):
         """Return the number of tokens of a text and the line break after it."""
         return self._model.count_tokens(text) + 1
 
-    def _complete_answer(self, messages: Sequence[Message], temperature: float) -> str:
-        """Return the model's answer without wrappings, cut after a sentence if it was truncated."""
+    def _complete_answer(
+        self, messages: Sequence[Message], temperature: float, chars_max: int
+    ) -> str:
+        """Return the model's answer without wrappings, cut after a sentence if it was truncated.
+
+        A model in a file, which does not think first, gets tokens for little more than `chars_max` characters.
+        """
         limit = self.answer_tokens
+        if self._model.parameters:
+            asked = messages[-1]["content"]
+            share = self._model.count_tokens(asked) / len(asked)
+            limit = min(limit, int(chars_max * share * SPARE) + WRAPPING_TOKENS)
         text = clean_answer(
             self._model.complete(messages, max_tokens=limit, temperature=temperature)
         )

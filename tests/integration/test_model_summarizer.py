@@ -201,6 +201,22 @@ def test_an_answer_that_ran_into_its_limit_loses_its_last_half_sentence() -> Non
     assert by_model.summarize(EPISODE).text == GOOD
 
 
+def test_a_model_in_a_file_has_no_more_tokens_than_can_be_kept() -> None:
+    limits = []
+
+    class InAFile(ScriptedModel):
+        parameters = 1_100_000_000
+
+        def complete(self, messages: Sequence[Mapping[str, str]], **more: float) -> str:
+            limits.append(more["max_tokens"])
+            return super().complete(messages, **more)
+
+    summarizer(InAFile(GOOD), max_tokens=512).summarize(EPISODE)
+    summarizer(ScriptedModel(GOOD), max_tokens=512).summarize(EPISODE)
+
+    assert len(GOOD) / 4 < limits[0] < 150
+
+
 # ------------------------------------------------------------------ small models
 
 

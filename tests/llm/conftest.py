@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from support.gguf import canned_model
-from support.llama import SENTENCE, Maker
+from support.llama import ENDLESS, SENTENCE, Maker
 from support.processes import child_pids
 
 from mnemosyned.config.settings import LlmConfig
@@ -39,5 +39,5 @@ def canned(tmp_path: Path) -> Path:
 def endless(tmp_path: Path) -> Path:
     """A model that goes on for minutes."""
     return canned_model(
-        tmp_path / "endless.gguf", "and so on", endless=True, context=100_000
+        tmp_path / "endless.gguf", ENDLESS, endless=True, context=100_000
     )

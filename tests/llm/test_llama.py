@@ -89,8 +89,11 @@ def test_an_answer_that_says_the_same_again_and_again_is_looping(
     assert is_looping(text) is is_loop
 
 
-def test_a_loop_is_ended_early(load: Maker, endless: Path) -> None:
-    said = say(load(endless), max_tokens=20_000)
+def test_a_loop_is_ended_early(load: Maker, tmp_path: Path) -> None:
+    path = tmp_path / "loop.gguf"
+    model = load(canned_model(path, "and so on", endless=True, context=30_000))
+
+    said = say(model, max_tokens=20_000)
 
     assert said.startswith("and so on and so on")
     assert len(said) < 200

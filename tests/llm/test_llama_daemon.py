@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from e2e.daemons import WAIT_S, Daemon, Json, eventually, rows, running
+from support import llama
 from support.gguf import canned_model, keywords_model
 from support.processes import child_pids, has_ended
 
@@ -16,18 +17,21 @@ pytestmark = pytest.mark.llm
 WORDS = ["harbour", "ferry", "lantern"]
 GROUPS = 3
 GROUP = 4
+LONG = 20
+"""Times as many words, so that a model has tokens for seconds."""
 ENDLESS: dict[str, Json] = {
     "MNEMOSYNE_LLM_CONTEXT_TOKENS": "60000",
     "MNEMOSYNE_LLM_MAX_TOKENS": "32000",
 }
 
 
-def fill(daemon: Daemon) -> None:
+def fill(daemon: Daemon, *, times: int = 1) -> None:
     for group in range(GROUPS):
         for n in range(GROUP):
             daemon.post(
                 "remember",
-                content=f"The ferry left the harbour at step {n}, and a lantern was lit.",
+                content=f"The ferry left the harbour at step {n}, and a lantern was lit. "
+                * times,
                 source=f"run-{group}",
                 created_at=f"2026-03-02T09:3{n}:00Z",
             )
@@ -48,7 +52,7 @@ def archived(daemon: Daemon) -> int:
 @pytest.fixture
 def endless(tmp_path: Path) -> Path:
     return canned_model(
-        tmp_path / "endless.gguf", "and so on", endless=True, context=60_000
+        tmp_path / "endless.gguf", llama.ENDLESS, endless=True, context=60_000
     )
 
 
@@ -80,7 +84,7 @@ def test_a_model_writes_the_summaries_and_its_process_ends(tmp_path: Path) -> No
 
 def test_a_killed_model_leaves_no_group_behind(tmp_path: Path, endless: Path) -> None:
     with running(tmp_path, MNEMOSYNE_LLM_MODEL_PATH=str(endless), **ENDLESS) as daemon:
-        fill(daemon)
+        fill(daemon, times=LONG)
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(daemon.post, "sleep")
             for _ in range(60):
@@ -102,7 +106,7 @@ def test_a_stop_signal_ends_the_model(tmp_path: Path, endless: Path, last: str) 
         "MNEMOSYNE_SLEEP_ON_SHUTDOWN": last,
     }
     with running(tmp_path, **settings, **ENDLESS) as daemon:
-        fill(daemon)
+        fill(daemon, times=LONG)
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(daemon.post, "sleep")
             pid = model_of(daemon)
@@ -117,7 +121,7 @@ def test_a_stop_signal_ends_the_model(tmp_path: Path, endless: Path, last: str) 
 
 def test_a_killed_daemon_takes_the_model_with_it(tmp_path: Path, endless: Path) -> None:
     with running(tmp_path, MNEMOSYNE_LLM_MODEL_PATH=str(endless), **ENDLESS) as daemon:
-        fill(daemon)
+        fill(daemon, times=LONG)
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(daemon.post, "sleep")
             pid = model_of(daemon)

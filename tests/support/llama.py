@@ -8,6 +8,10 @@ from mnemosyned.models.llama import LlamaModel
 
 SENTENCE = "The deploy moved to Friday because the cache was cold."
 PRIVATE = "xylophone"
+ENDLESS = " ".join(
+    f"{first}{second}" for first in "bcdfghjklmnpqrstvwxz" for second in "aeiouy"
+)
+"""Words that a model may say again and again for minutes: they are too many to be seen as a loop."""
 WAIT_S = 60.0
 Maker = Callable[..., LlamaModel]
 

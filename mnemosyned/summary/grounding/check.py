@@ -135,7 +135,7 @@ class GroundingSources:
     @cached_property
     def clauses(self) -> tuple[tuple[set[str], str], ...]:
         """The stems and the text of each clause of the memories."""
-        return tuple(_read_clauses(memory.content for memory in self.memories))
+        return tuple(_read_clauses(self.text))
 
     def has_value(self, value: str) -> bool:
         """Return True if a value occurs in the memories, but not within a word; letter case is ignored."""
@@ -194,7 +194,7 @@ def _find_problems_of_form(
         if said and not any(role.casefold() in line.casefold() for role in known.roles):
             yield SummaryProblem(GroundingFault.SPEAKER, said[0])
     names = find_content_stems(known.roles)
-    for stems, clause in _read_clauses([text]):
+    for stems, clause in _read_clauses(text):
         wanted = stems - names
         if len(wanted) >= NEGATED_STEMS_MIN:
             needed = NEGATED_SHARED_MIN * len(wanted)
@@ -203,12 +203,11 @@ def _find_problems_of_form(
                 yield SummaryProblem(GroundingFault.NEGATION, clause)
 
 
-def _read_clauses(texts: Iterable[str]) -> Iterator[tuple[set[str], str]]:
-    """Yield the stems and the text of each clause of texts."""
-    for text in texts:
-        for sentence, _ in split_sentences(text):
-            for clause in _PATTERNS["clause_end"].split(sentence):
-                yield find_content_stems([clause]), clause
+def _read_clauses(text: str) -> Iterator[tuple[set[str], str]]:
+    """Yield the stems and the text of each clause of a text."""
+    for sentence, _ in split_sentences(text):
+        for clause in _PATTERNS["clause_end"].split(sentence):
+            yield find_content_stems([clause]), clause
 
 
 def _find_ungrounded_values(
@@ -380,7 +379,7 @@ def is_confirmed(sentence: str, sources: Sequence[MemoryRecord]) -> bool:
 
 def is_negated(sentence: str) -> bool:
     """Return True if a sentence has a word such as "not" or "never"."""
-    return bool(_PATTERNS["negation"].search(sentence))
+    return bool(_PATTERNS["negation"].search(_normalize_text(sentence)))
 
 
 def find_content_stems(texts: Iterable[str]) -> set[str]:
