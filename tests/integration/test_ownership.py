@@ -1,5 +1,7 @@
 """One owner per file: known by its process, gone with it; files of other programs are left alone."""
 
+import errno
+import fcntl
 import os
 import shutil
 import sqlite3
@@ -188,3 +190,21 @@ def test_a_start_that_was_killed_at_its_first_table_starts_again(
 
     with open_store(database) as store:
         assert store.schema_version > 0
+
+
+def test_a_place_without_locks_is_refused_with_a_hint(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with own_database(database):
+        pass
+
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+    hint = "the file system has no locks: name a place on a local disk"
+    with pytest.raises(StorageFailed, match=hint):
+        database_owner(database)
+    with pytest.raises(StorageFailed, match=hint), open_store(database):
+        pass

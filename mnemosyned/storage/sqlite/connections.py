@@ -147,6 +147,7 @@ _ADVICE_OF_SYSTEM = {
     errno.EACCES: _CANNOT_WRITE,
     errno.EPERM: _CANNOT_WRITE,
     errno.EROFS: _CANNOT_WRITE,
+    errno.ENOLCK: "the file system has no locks: name a place on a local disk in the setting database",
 }
 _UNKNOWN = "check the free space and the file, then try again"
 _PRIMARY = 0xFF

@@ -443,7 +443,7 @@ def lock_database(database: Path, *, socket: Path | None = None) -> Iterator[Non
 def database_owner(database: Path) -> DatabaseProcess | None:
     """Return the process that has the database locked, or None.
 
-    The process id is 0 if the lock file does not name it.
+    The process id is 0 if the lock file does not name it. Raises `StorageFailed` without locks.
     """
     try:
         with _lock_file(database, os.O_RDONLY) as descriptor:
@@ -454,6 +454,9 @@ def database_owner(database: Path) -> DatabaseProcess | None:
                     return _DECODER.decode(os.pread(descriptor, 4096, 0))
                 except (ValueError, RecursionError):
                     return DatabaseProcess(0, None)
+            except OSError as error:
+                reason = failure_reason(error)
+                raise StorageFailed(f"{database} cannot be locked: {reason}") from error
     except FileNotFoundError:
         pass
     return None
