@@ -15,16 +15,18 @@ import ssl
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from http.client import HTTPException, HTTPMessage, HTTPResponse
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, BinaryIO
 from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request
 
-from mnemosyned.errors import FetchFailed, InvalidRequest
+from mnemosyned.config.settings import LlmConfig
+from mnemosyned.errors import FetchFailed, InvalidRequest, SummarizerFailed
 from mnemosyned.paths import models_dir, require_usable_path
 from mnemosyned.socket_path import make_private_folder
 
@@ -419,7 +421,10 @@ class ModelStore:
         )
 
     def verify(self, path: Path, *, sha256: str | None = None) -> VerifyResult:
-        """Check a model's file against `sha256`, or the digest saved at its download; return the findings."""
+        """Check a model's file against `sha256`, or the digest saved at its download; return the findings.
+
+        If no digest is known and llama.cpp is installed, it must be able to load the model.
+        """
         size = path.stat().st_size
         digest = compute_sha256(path)
         problems = []
@@ -437,6 +442,14 @@ class ModelStore:
         expected = (sha256 or recorded).lower()
         if expected and expected != digest:
             problems.append(f"its SHA-256 is {digest} instead of {expected}")
+        if not (problems or expected) and find_spec("llama_cpp"):
+            from mnemosyned.models.llama import LlamaModel  # noqa: PLC0415 other commands start faster
+
+            with closing(LlamaModel(model_path=path, settings=LlmConfig())) as model:
+                try:
+                    model.count_tokens("")
+                except SummarizerFailed as error:
+                    problems.append(error.message.partition(";")[0])
         return VerifyResult(size, digest, tuple(problems), compared=bool(expected))
 
     def remove(self, path: Path) -> None:

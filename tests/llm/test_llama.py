@@ -9,6 +9,7 @@ from support.llama import PRIVATE, SENTENCE, Maker, say
 from support.processes import child_pids
 
 from mnemosyned.errors import ModelUnavailable, SummarizerFailed
+from mnemosyned.models.catalog import ModelStore
 from mnemosyned.models.llama_worker import (
     Complete,
     CompletionEngine,
@@ -176,6 +177,16 @@ def test_a_truncated_model_is_named(load: Maker, canned: Path, share: float) -> 
 
     with pytest.raises(ModelUnavailable, match="damaged"):
         say(load(canned))
+
+
+def test_a_file_is_verified_by_loading_it(canned: Path) -> None:
+    store = ModelStore()
+    assert store.verify(canned).problems == ()
+
+    canned.write_bytes(canned.read_bytes()[:-20_000])
+
+    (problem,) = store.verify(canned).problems
+    assert "damaged, cut short" in problem
 
 
 def test_a_window_beyond_the_memory_is_refused(load: Maker, tmp_path: Path) -> None:

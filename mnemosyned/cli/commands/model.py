@@ -104,8 +104,8 @@ def pull(name: str, sha256: str | None, *, by_hand: bool) -> None:
 def verify(name: str, sha256: str | None) -> int:
     """Check a model file: GGUF format, size and SHA-256.
 
-    The digest is compared with --sha256, or else with the one known from the download. The exit
-    code is 1 if the file is faulty.
+    The digest is compared with --sha256, or else with the one known from the download. If none is
+    known, llama.cpp loads the model once. The exit code is 1 if the file is faulty.
     """
     shelf = ModelStore()
     path = shelf.find(name)
