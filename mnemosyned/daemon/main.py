@@ -71,9 +71,14 @@ class LogFile:
             ) from error
 
     def rotate(self) -> None:
-        """If the log file is full, rename it to `NAME.1` and begin a new file; ignore a failure."""
+        """If the log file is full, rename it to `NAME.1` and begin a new file; ignore a failure.
+
+        If it was deleted, begin a new one: the deleted file would grow, and nobody could read it.
+        """
         with suppress(OSError):
-            if self._path.stat().st_size >= self._bytes_max:
+            if not self._path.exists():
+                self.open()
+            elif self._path.stat().st_size >= self._bytes_max:
                 self._path.replace(self._path.with_name(f"{self._path.name}.1"))
                 self.open()
 

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE, CompletedProcess
 
@@ -304,17 +305,32 @@ def test_a_program_that_has_the_memory_open_is_not_stopped(tmp_path: Path) -> No
     assert all(b"is not a daemon, but a program" in each.stderr for each in refusals)
 
 
-def test_a_full_log_is_begun_anew_and_one_older_is_kept(tmp_path: Path) -> None:
+@contextmanager
+def logging_to(file: Path) -> Iterator[LogFile]:
+    """A log in a block, which then gives back standard output and standard error."""
     standard = [os.dup(1), os.dup(2)]
     try:
-        log = LogFile(tmp_path / "d.log", bytes_max=10)
-        for text in (b"first line\n", b"second line\n", b"third\n"):
-            os.write(2, text)
-            log.rotate()
+        yield LogFile(file, bytes_max=10)
     finally:
         for number, descriptor in enumerate(standard, 1):
             os.dup2(descriptor, number)
             os.close(descriptor)
+
+
+def test_a_deleted_log_is_begun_anew(tmp_path: Path) -> None:
+    with logging_to(tmp_path / "d.log") as log:
+        (tmp_path / "d.log").unlink()
+        log.rotate()
+        os.write(2, b"tea\n")
+
+    assert (tmp_path / "d.log").read_bytes() == b"tea\n"
+
+
+def test_a_full_log_is_begun_anew_and_one_older_is_kept(tmp_path: Path) -> None:
+    with logging_to(tmp_path / "d.log") as log:
+        for text in (b"first line\n", b"second line\n", b"third\n"):
+            os.write(2, text)
+            log.rotate()
 
     assert (tmp_path / "d.log").read_bytes() == b"third\n"
     assert (tmp_path / "d.log.1").read_bytes() == b"second line\n"
