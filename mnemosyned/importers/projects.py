@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from mnemosyned.socket_path import read_text
 
@@ -16,7 +16,7 @@ CASELESS_HOSTS = frozenset({"github.com", "gitlab.com", "bitbucket.org"})
 """Hosts on which ann/Shop and ann/shop are the same repository."""
 DEFAULT_PORTS = frozenset({"22", "80", "443", "9418"})
 
-_SECTION = re.compile(r'\[\s*remote\s+"origin"\s*\]', re.IGNORECASE)
+_SECTION = re.compile(r'\[\s*remote\s+"([^"]*)"\s*\]', re.IGNORECASE)
 _SETTING = re.compile(r"url\s*=\s*(.*)", re.IGNORECASE)
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>[^:/\s]+):(?!//)(?P<path>.+)")
@@ -27,13 +27,16 @@ class Project:
 
     __slots__ = ("former", "key", "root")
 
-    def __init__(self, key: str, root: str = "", former: str = "") -> None:
+    def __init__(self, key: str, root: str = "", former: Sequence[str] = ()) -> None:
         self.key = key
         """The same for every clone, worktree and subdirectory; empty for no project."""
         self.root = root
         """The directory at its top, as far as it is known."""
         self.former = former
-        """The key that it had before its repository got an origin; empty without an origin."""
+        """Keys that it may have had before: without an origin, which comes first, or with another remote as it.
+
+        Empty without an origin.
+        """
 
 
 NO_PROJECT = Project("")
@@ -69,12 +72,15 @@ def project_of(
             common = os.path.realpath(os.path.join(git, shared or "."))
             is_plain = os.path.basename(common) == ".git"
             place = os.path.dirname(common) if is_plain else common
-            url = _find_origin_url(read_text(os.path.join(common, "config")))
-            former = place[:KEY_CHARS_MAX]
-            if not url:
-                return Project(former, root)
-            key = _normalize_url(url, root=place)[:KEY_CHARS_MAX]
-            return Project(key, root, former)
+            urls = _find_remotes(read_text(os.path.join(common, "config")))
+            keys = {
+                name: _normalize_url(url, root=place)[:KEY_CHARS_MAX]
+                for name, url in urls.items()
+            }
+            without = place[:KEY_CHARS_MAX]
+            if not (key := keys.pop("origin", "")):
+                return Project(without, root)
+            return Project(key, root, [without, *keys.values()])
         root = os.path.dirname(root)
     return Project(start[:KEY_CHARS_MAX], start)
 
@@ -99,16 +105,18 @@ def _find_git_directory(root: str) -> str | None:
     return os.path.normpath(os.path.join(root, named)) if named else None
 
 
-def _find_origin_url(config: str) -> str:
-    """Return the URL of the remote `origin` in the text of a git config; empty without one."""
-    inside = False
+def _find_remotes(config: str) -> dict[str, str]:
+    """Return {name: URL} of the remotes in the text of a git config."""
+    urls: dict[str, str] = {}
+    remote = None
     for line in config.splitlines():
         text = line.strip()
         if text.startswith("["):
-            inside = _SECTION.match(text) is not None
-        elif inside and (setting := _SETTING.match(text)):
-            return setting[1].split(" #")[0].split(" ;")[0].strip().strip('"')
-    return ""
+            remote = _SECTION.match(text)
+        elif remote and (setting := _SETTING.match(text)):
+            url = setting[1].split(" #")[0].split(" ;")[0].strip().strip('"')
+            urls.setdefault(remote[1], url)
+    return urls
 
 
 def _normalize_url(url: str, *, root: str) -> str:

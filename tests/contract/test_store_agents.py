@@ -260,26 +260,43 @@ def test_the_state_of_a_file_is_kept_found_and_replaced(store: SqliteStore) -> N
     assert store.watches.totals("/n") == FolderTotals(0, 0, None)
 
 
-def test_sessions_and_injections_of_a_projects_former_key_get_its_new_one(
+def test_sessions_and_injections_of_a_projects_former_keys_get_its_new_one(
     store: MemoryStore,
 ) -> None:
-    for name, project in (("codex:1", "/w/shop"), ("codex:2", "/w/other")):
-        store.agents.keep_session(session(name, project=project))
+    projects = {"1": "/w/shop", "2": "/w/other", "3": "x.org/up", "4": "x.org/up"}
+    for name, project in projects.items():
+        place = "/w/shops" if name == "4" else "/w/shop/src"
+        store.agents.keep_session(
+            replace(session(f"codex:{name}", project=project), directory=place)
+        )
         store.injections.add(
             make_injection(
                 NOON,
                 InjectionKind.START,
                 client="codex",
-                session=name,
+                session=f"codex:{name}",
                 project=project,
                 lines=[InjectedLine(id="m1", text="x", reason="y")],
             )
         )
 
-    store.agents.keep_session(session("codex:3", project="x.org/shop"), "/w/shop")
+    new = session("codex:5", project="x.org/shop")
+    store.agents.keep_session(new, ["/w/shop", "x.org/up"], "/w/shop")
 
-    names = ["codex:1", "codex:2", "codex:3"]
-    moved = {"codex:1": "x.org/shop", "codex:2": "/w/other", "codex:3": "x.org/shop"}
-    assert store.agents.projects_of(names) == moved
+    moved = ["codex:1", "codex:3", "codex:5"]
+    assert sorted(store.agents.project_sessions("x.org/shop", 9)) == moved
+    assert store.agents.project_sessions("x.org/up", 9) == ["codex:4"]
     given = store.injections.find(InjectionFilter(project="x.org/shop"), limit=9)
-    assert [each.session for each in given] == ["codex:1"]
+    assert sorted(each.session for each in given) == ["codex:1", "codex:3"]
+
+
+def test_without_a_folder_sessions_go_on_from_before_the_origin_alone(
+    store: MemoryStore,
+) -> None:
+    for name, project in (("codex:1", "/w/shop"), ("codex:2", "x.org/up")):
+        store.agents.keep_session(replace(session(name, project=project), directory=""))
+
+    new = replace(session("codex:3", project="x.org/shop"), directory="")
+    store.agents.keep_session(new, ["/w/shop", "x.org/up"])
+
+    assert store.agents.project_sessions("x.org/up", 9) == ["codex:2"]

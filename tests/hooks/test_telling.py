@@ -814,6 +814,11 @@ def test_a_project_that_gets_an_origin_keeps_what_is_known(
 
     assert "round VAT on each line" in text
     assert "github.com/ann/shop" in [each.project for each in shop.projects()]
+    config.write_text(
+        '[remote "upstream"]\nurl = git@github.com:ann/shop.git\n'
+        '[remote "origin"]\nurl = git@github.com:bob/shop.git\n'
+    )
+    assert "VAT on each line" in shop.codex("forked", cwd=str(folder)).start()
 
 
 def test_a_session_in_an_excluded_folder_is_neither_stored_nor_told(

@@ -294,3 +294,17 @@ def test_a_remote_call_has_no_file_of_the_daemons_machine_read(shop: Shop) -> No
     assert wanted == "0"  # of the caller's machine
     session = shop.store.agents.latest(["agent:s1", "claude-code:s1"], 10)
     assert list(session) == []
+
+
+def test_a_project_that_gets_an_origin_keeps_what_is_known(
+    shop: Shop, link: Link
+) -> None:
+    envelope = envelope_of(shop.transcript, "UserPromptSubmit")
+    link.post(json.dumps(envelope | {"project": "/w/shop"}).encode())
+    later = envelope["payload"] | {"session_id": "s2"}
+    link.post(json.dumps(envelope | {"payload": later, "former": ["/w/shop"]}).encode())
+
+    assert set(shop.store.agents.project_sessions("github.com/ann/shop", 9)) == {
+        "claude-code:s1",
+        "claude-code:s2",
+    }

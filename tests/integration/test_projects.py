@@ -43,15 +43,21 @@ def test_every_spelling_of_an_origin_is_one_project(
     assert project.key == "github.com/ann/shop"
 
 
-def test_a_repository_with_an_origin_has_the_key_from_before_it(tmp_path: Path) -> None:
+def test_a_repository_with_an_origin_has_the_keys_from_before_it(
+    tmp_path: Path,
+) -> None:
     root = repository(tmp_path / "w")
     before = project_of(root / "src", home=tmp_path)
-    (root / ".git" / "config").write_text('[remote "origin"]\nurl = x.org:ann/shop\n')
+    (root / ".git" / "config").write_text(
+        '[remote "origin"]\n\turl = x.org:ann/shop\n\tfetch = +refs/heads/*\n'
+        '[remote "upstream"]\n\turl = https://x.org/shop/shop.git\n[core]\n\turl = y\n'
+    )
 
     after = project_of(root / "src", home=tmp_path)
 
-    assert (before.key, before.former) == (str(root), "")
-    assert (after.key, after.former) == ("x.org/ann/shop", str(root))
+    assert (before.key, [*before.former]) == (str(root), [])
+    assert after.key == "x.org/ann/shop"
+    assert after.former == [str(root), "x.org/shop/shop"]
 
 
 def test_two_hosts_ports_owners_and_folders_are_different_projects(

@@ -78,7 +78,7 @@ def handle_event(payload: bytes) -> str | None:
     if remote is None:
         return f'"memory":{json.dumps(memory)},'
     project = project_of(directory, override=os.environ.get("MNEMOSYNE_PROJECT", ""))
-    former = "" if remote.owner else project.former  # its members may share a path
+    former = [] if remote.owner else project.former  # its members may share a path
     known = {"project": project.key, "former": former, "memory": memory}
     further = f"{json.dumps(known)[1:-1]},"
     _post_event(Server(remote), payload, fields, further)

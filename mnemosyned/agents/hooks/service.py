@@ -46,6 +46,8 @@ SAMPLE = "What did Ann decide about the cart service yesterday?"
 """A prompt that takes every step of a recall."""
 SAMPLE_RULES = "I prefer short answers. We no longer use Flask. Always write tests for the cart service."
 """A prompt that is searched for instructions, preferences and what it ends."""
+FORMER_MAX = 20
+"""Former keys of a project that are read of a call over TCP."""
 CAPTURING = frozenset(
     {events.HookEvent.STOP, events.HookEvent.COMPACT, events.HookEvent.END}
 )
@@ -68,8 +70,8 @@ class HookEnvelope(msgspec.Struct, frozen=True, kw_only=True):
     """How long the caller waits for an answer, in seconds; 0 if it did not say."""
     project: str = ""
     """The key of the project, found on the machine of a call over TCP."""
-    former: str = ""
-    """The key that it had before its repository got an origin, found there."""
+    former: list[str] = []
+    """The keys that it may have had before, found there."""
     transcript: TranscriptPart | None = None
     """What was read of the transcript there."""
     memory: str = ""
@@ -153,13 +155,13 @@ class HookService:
         has_transcript = transcripts.is_plausible(call.transcript)
         part = envelope.transcript if has_transcript else None
         outcome = HookOutcome()
-        former = ""
+        former: Sequence[str] = ()
         if is_remote:
             if has_transcript and not part and call.event in CAPTURING:
                 # Some tools create the file a moment after the first turn: the caller looks again.
                 outcome.wanted = "0"
-            former = envelope.former.replace("\0", "")[:KEY_CHARS_MAX]
-            project = envelope.project.replace("\0", "")[:KEY_CHARS_MAX]
+            keys = (envelope.project, *envelope.former[:FORMER_MAX])
+            project, *former = (key.replace("\0", "")[:KEY_CHARS_MAX] for key in keys)
             call = replace(call, transcript="", directory="", project=project)
         try:
             if call.event is not events.HookEvent.OTHER and not call.session:
@@ -192,17 +194,19 @@ class HookService:
                 self.capture.wake()
         return events.make_answer(call, outcome.context), outcome.wanted
 
-    def _update_session(self, call: events.HookCall, former: str) -> AgentSession:
+    def _update_session(
+        self, call: events.HookCall, former: Sequence[str]
+    ) -> AgentSession:
         """Create or update the agent's session of a call, with transcript and time seen; return the session.
 
-        Sessions of the project before its repository got an origin (`former`) go on in a new session's project.
+        A new session takes over the sessions of its project's `former` keys, found here unless given.
         """
         now = self._clock.now()
         known = self._agents.session(call.session)
-        session = known
+        session, root = known, ""
         if session is None:
             project = project_of(call.directory, override=call.project, home=self._home)
-            former = former or project.former
+            former, root = former or project.former, project.root
             session = AgentSession(
                 session=call.session,
                 client=call.client,
@@ -219,7 +223,7 @@ class HookService:
             seen_at=now if now - session.seen_at >= SEEN_EVERY else session.seen_at,
         )
         if session != known:
-            self._agents.keep_session(session, "" if known else former)
+            self._agents.keep_session(session, () if known else former, root)
         return session
 
     def _capture_call(

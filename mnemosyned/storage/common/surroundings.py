@@ -109,15 +109,29 @@ class AgentStore(StorePart):
 
     @writes_lazily
     def keep_session(
-        self, session: CommonSession, agent: capture.AgentSession, former: str = ""
+        self,
+        session: CommonSession,
+        agent: capture.AgentSession,
+        former: Sequence[str] = (),
+        root: str = "",
     ) -> None:
         """Insert a session, or update project, directory, transcript and time; drop the oldest sessions.
 
-        Sessions and injections of the project with the key `former` get the project of this session.
+        Other sessions, with their injections, get this session's project, if theirs is the first of the
+        `former` keys, or another of these and their directory is in `root`.
         """
+        moved = []
         if former:
-            for table in ("agent_session", "injection"):
-                session.update(table, {"project": agent.project}, project=former)
+            columns = "session_id, project, directory"
+            moved = [
+                name
+                for name, key, place in session.select(
+                    "agent_session", columns, project=list(former)
+                ).fetchall()
+                if key == former[0] or (root and f"{place}/".startswith(f"{root}/"))
+            ]
+        for table in ("agent_session", "injection") if moved else ():
+            session.update(table, {"project": agent.project}, session_id=moved)
         kept = replace(agent, shown=agent.shown[-capture.SHOWN_MAX :])
         SESSIONS.add(session, kept, _KEEP_SESSION)
         most = capture.SESSIONS_MAX
