@@ -25,6 +25,7 @@ from mnemosyned.memory.engine_ports import NOT_COMPARED, MemoryComparison
 from mnemosyned.memory.injections import BriefingEdits
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
 from mnemosyned.search.query import MAIN_SHARE, Match, RankedResult
+from mnemosyned.text.dates.mentions import announced_start
 from mnemosyned.text.endings.plain import is_exception
 from mnemosyned.text.endings.rating import rate_words
 from mnemosyned.text.endings.statements import read_statements
@@ -251,7 +252,7 @@ class SuccessorFinder:
             return InjectedQuote(
                 id=id,
                 text=self._edits.text_of(id) or text,
-                said=said,
+                said=memory.created_at if memory else said,
                 source=(memory.source or "") if memory else self._origins.get(id, ""),
                 speaker=memory.role if memory else "",
                 reason=f"{why} ({quote.reason})",
@@ -296,6 +297,9 @@ class SuccessorFinder:
                 elif memory.id not in newer:
                     newer[memory.id] = found
                     waiting.append(found)
+                    start = announced_start(found.text, found.said)
+                    if start > found.said and not quote.ended_at:
+                        quote = replace(quote, ended_at=start)
         chain = sorted(newer.values(), key=lambda each: each.said, reverse=True)
         newest = chain[0] if chain else quote
         likely = [each for odds, each in doubtful.values() if odds >= LIKELY_MIN]

@@ -314,7 +314,7 @@ class EndedStatement:
     """A sentence of a memory that no longer applies, and its newer successor."""
 
     at: datetime
-    """Until when it applied: the time of the newer memory."""
+    """Until when it applies: the time of the newer memory, or a later one that this names."""
     by: str
     """The id of the newer memory."""
     reason: str

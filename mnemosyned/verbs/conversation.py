@@ -306,7 +306,7 @@ class EndedLine(msgspec.Struct, frozen=True, kw_only=True):
     successor: str
     """The newer sentence."""
     at: datetime
-    """Until when it applied: the time of the newer memory."""
+    """Until when it applies: the time of the newer memory, or a later one that this names."""
     found_at: datetime
     undone: bool = False
     """Whether a person said that it still applies."""

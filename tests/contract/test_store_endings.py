@@ -91,6 +91,19 @@ def test_an_ending_shows_both_sentences_and_its_time(ended: MemoryStore) -> None
     assert statement.reason == "now"
 
 
+def test_a_statement_applies_until_the_time_that_its_successor_names(
+    store: MemoryStore,
+) -> None:
+    later = replace(NEW, content="From the 1st of December it listens on port 9090.")
+    remember_batch(store, OLD, later)
+    store.endings.add([ENDING])
+
+    (statement,) = store.endings.of(["old"])["old"]
+
+    assert f"{statement.at.astimezone():%d %m}" == "01 12"
+    assert statement.at > later.created_at
+
+
 @pytest.mark.parametrize(
     "ending", [ENDING, replace(ENDING, newer="gone")], ids=["known", "of no memory"]
 )

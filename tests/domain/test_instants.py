@@ -25,6 +25,7 @@ from mnemosyned.models.summarizer import render_memory
 from mnemosyned.summary.extract import ExtractiveSummarizer, compose_episode, extract
 from mnemosyned.summary.grounding.check import GroundingSources
 from mnemosyned.text.dates import formatting as dates
+from mnemosyned.text.dates.mentions import announced_start
 from mnemosyned.text.dates.questions import parse_times
 
 FIRST = datetime.min.replace(tzinfo=UTC)
@@ -153,6 +154,34 @@ def test_a_day_beyond_the_calendar_is_not_made_up(
     text: str, said: datetime, resolved: str
 ) -> None:
     assert dates.annotate_relative_dates(text, said) == text + resolved
+
+
+@each_case(("text", "starts"), [
+    ("From January the rent is 68.", "2027-01-01"),
+    ("ab nächster Woche", "2026-11-16"),
+    ("à partir du 15 décembre", "2026-12-15"),
+    ("Per 1 januari zitten we bij VGZ.", "2027-01-01"),
+    ("От поставщика: с января 68.", "2027-01-01"),
+    ("The contract is valid from January 2028.", "2028-01-01"),
+    ("Ab Oktober zahlen wir 68.", "2026-11-10"),
+    ("since January we pay 68", "2026-11-10"),
+    ("We moved from Hetzner to OVH.", "2026-11-10"),
+    ("The data is from December to March.", "2026-11-10"),
+])  # fmt: skip
+def test_what_is_announced_begins_at_the_time_that_is_named(
+    text: str, starts: str
+) -> None:
+    said = datetime(2026, 11, 10, 17).astimezone()
+
+    assert f"{announced_start(text, said):%F}" == starts
+
+
+@given(spoken, zoned_datetimes)
+def test_at_the_ends_of_time_nothing_is_announced_before(
+    text: str, said: datetime
+) -> None:
+    for each in (text, "January", "May 3"):
+        assert said <= announced_start(f"from {each} on", said)
 
 
 def test_a_question_asked_on_the_last_day_reaches_its_end() -> None:

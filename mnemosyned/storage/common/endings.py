@@ -20,6 +20,7 @@ from mnemosyned.storage.common.session import (
     writes,
 )
 from mnemosyned.storage.common.state import invalidate
+from mnemosyned.text.dates.mentions import announced_start
 from mnemosyned.text.endings.statements import sentence_at
 
 INVOLVED = "AND (older_id = ANY(%(ids)s::text[]) OR newer_id = ANY(%(ids)s::text[]))"
@@ -75,14 +76,17 @@ def _quote_endings(
     memories = session.memories(list(involved)) if involved else {}
     return {
         ending: EndedStatement(
-            at=memories[ending.newer].created_at,
+            at=announced_start(successor, memories[ending.newer].created_at),
             by=ending.newer,
             reason=ending.reason,
             sentence=sentence_at(memories[ending.older].content, ending.older_place),
-            successor=sentence_at(memories[ending.newer].content, ending.newer_place),
+            successor=successor,
         )
         for ending in endings
         if {ending.older, ending.newer} <= memories.keys()
+        for successor in [
+            sentence_at(memories[ending.newer].content, ending.newer_place)
+        ]
     }
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
-from mnemosyned.instants import shift
+from mnemosyned.instants import in_zone, shift, shift_months
 from mnemosyned.text.dates.questions import ORDINALS, TimeSpan, mentioned_spans
 from mnemosyned.text.languages.tables import LANGUAGES, MONTHS, WEEKDAYS
 
@@ -33,6 +33,16 @@ NEAR_CHARS = 32
 PLACES_MAX = 8
 """Terms of a text that are read with the words near them."""
 _DAY = timedelta(days=1)
+_FROM = re.compile(
+    r"(?<!\w)(?:(?:(?:starting |effective )?from|starting(?: on| in)?|as of|ab(?: dem)?|dès(?: le| la)?"
+    r"|vanaf|per|a partir (?:de[l]?|d[oa])|a contar de|(?:a partire )?da(?:l|lla)?|från(?: och med)?|od|с) "
+    r"|à (?:partir|compter) (?:du |des? |d'))((?:[^,.;:!?()\n]|(?<=\d)\.){3,40})",
+    re.IGNORECASE,
+)
+"""What stands before the time from which something holds."""
+_UP_TO = frozenset("to until till bis jusqu à a al au hasta até tot do по".split())
+"""Words before the end of a period: "from January to March"."""
+_NEAR_MONTHS = 6
 _SOON = [
     word for table in LANGUAGES if table.order for word in table.order.soon.split()
 ]
@@ -78,6 +88,25 @@ class MentionSearch(NamedTuple):
     alternatives: tuple[tuple[tuple[str, ...], ...], ...]
     """A text matches an alternative if it has a term of each part."""
     said: TimeSpan
+
+
+def announced_start(text: str, said_at: datetime) -> datetime:
+    """Return from when what a text says applies, as "the rent is 68 from January", or `said_at` if at once.
+
+    A month without a year is the next one in half a year, as people also say "from" of what has begun.
+    """
+    local = in_zone(said_at, None)
+    for match in _FROM.finditer(text):
+        words = match[1].lower().split()[:4]
+        if not _UP_TO.isdisjoint(words):
+            continue
+        if spans := mentioned_spans(" ".join(words), local):
+            return max(spans[0].since, said_at)
+        ahead = (MONTHS.get(words[0], local.month) - local.month) % 12
+        if 0 < ahead <= _NEAR_MONTHS:
+            first = shift_months(local, ahead).replace(day=1, hour=0, minute=0)
+            return max(first.replace(second=0, microsecond=0), said_at)
+    return said_at
 
 
 def select_times_ahead(spans: Sequence[TimeSpan], now: datetime) -> list[TimeSpan]:
