@@ -23,7 +23,7 @@ from mnemosyned.memory.listing import Place, RecordKind, parse_cursor
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import EmbedderState, EndedStatement, Hit, MemoryRecord
 from mnemosyned.search.query import MAIN_SHARE, Match, Query
-from mnemosyned.text.endings.plain import REPORT, sought_words
+from mnemosyned.text.endings.plain import REPORT, reports_change, sought_words
 from mnemosyned.text.endings.rating import (
     Ending,
     find_ending_statements,
@@ -407,9 +407,10 @@ class EndingFinder:
         statements = find_ending_statements(memory.content, meanings)[:STATEMENTS_MAX]
         if memory.role == ASSISTANT:
             # "I've moved Redis to port 6379" is on Redis, not on the assistant.
+            says = {"gone"} if reports_change(memory.content) else {"changed", "gone"}
             statements = [
                 replace(each, signs=each.signs - {"i"} | {REPORT})
-                if {"changed", "gone"} & each.cues.keys() == {"changed"}
+                if says & each.cues.keys() == says - {"gone"}
                 else each
                 for each in statements
             ]
@@ -433,7 +434,9 @@ class EndingFinder:
                 # Records that nobody said, such as log lines, differ in values and are all true, and so do
                 # figures that an agent calculates from a person's.
                 states_values = memory.role and (
-                    memory.role != ASSISTANT or match.role == ASSISTANT
+                    memory.role != ASSISTANT
+                    or match.role == ASSISTANT
+                    or REPORT in statement.signs
                 )
                 if odds > 0 and (states_values or ending.reason != "value"):
                     yield match, ending

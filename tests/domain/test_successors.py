@@ -302,6 +302,9 @@ def test_a_doubtful_successor_is_told_behind_the_line_that_it_most_likely_change
     ("the den is set to 20 degrees", "in winter the den is set to 23 degrees", "later"),
     ("the spare key is in the hall", "my sister's spare key is in the den", "later"),
     ("La bici è in cantina", "La bici di Marta è in garage", "later"),
+    ("the retro is on Fridays at 10", "we keep the retro on Fridays unchanged", "later"),
+    ("op dinsdag doe ik intervallen", "de intervallen blijven zo", "later"),
+    ("the limit of the export is 300", "the limit of the export stays at 500", "earlier"),
 ])  # fmt: skip
 def test_an_exception_or_a_part_is_told_behind_what_still_applies(
     older: str, newer: str, mark: str
@@ -378,6 +381,17 @@ def test_an_ended_statement_is_told_with_its_end_and_successor() -> None:
     ]
     (line,) = told(REVIEWERS, "m0", ended=ended, edits=reworded)
     assert line.startswith("- [2026-03-22] Tobias now (until ")
+
+
+def test_what_changes_later_is_told_with_the_day_until_which_the_older_line_applies() -> (
+    None
+):
+    older, newer = "we pay 64 euros for power", "we pay 68 euros for power from July"
+    memories = said(older, *OTHERS, newer)
+
+    assert told(memories, "m0", cosines={("m0", "m5"): 0.9}) == [
+        f"- [2026-03-22, user] {newer} (until 2026-07-01: [2026-03-17, user] {older})"
+    ]
 
 
 REDIS, POSTGRES = "we take Redis for the queue", "we drop Redis, events go to Postgres"

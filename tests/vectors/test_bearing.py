@@ -282,6 +282,20 @@ def test_lasting_statements_are_rated_above_remarks(rated: MemoryService) -> Non
     assert rated.rate_statements(texts) == odds
 
 
+def test_a_value_that_an_assistant_reports_as_done_ends_a_users(
+    rated: MemoryService,
+) -> None:
+    say(rated, "Logs are kept for 30 days.")
+    learned(rated)  # waits for the encoder
+    rated.call(Remember("Logs are kept for 12 days.", role="assistant"))
+    assert rated.call(Endings()).endings == []
+
+    rated.call(Remember("Done. Logs are kept for 14 days.", role="assistant"))
+
+    ended = {each.sentence: each.successor for each in rated.call(Endings()).endings}
+    assert ended.get("Logs are kept for 30 days.") == "Logs are kept for 14 days."
+
+
 def test_memories_that_end_others_are_compared_by_vectors(rated: MemoryService) -> None:
     queue, moved, certificate = ids = say(
         rated,

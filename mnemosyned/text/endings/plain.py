@@ -11,6 +11,7 @@ from typing import Any
 from mnemosyned.text.endings.statements import (
     DOUBTS,
     EXACT_KINDS,
+    NEGATION,
     PATTERNS,
     VALUE_KINDS,
     SentenceMeanings,
@@ -42,7 +43,6 @@ _PATTERNS: dict[str, re.Pattern[str]] = {"residing": PATTERNS["residing"]} | {
     name: compile_on_use(rf"(?<!\w)(?:{pattern})(?!\w)")
     for name, pattern in _TABLES["patterns"].items()
 }
-_SWITCHED = compile_on_use(_TABLES["switched"])
 _BREAKS = compile_on_use(_TABLES["breaks"])
 _TURNS = compile_on_use(
     "(?<!\\w)(?:"
@@ -91,7 +91,7 @@ def sought_words(statement: Statement) -> tuple[str, ...]:
 
 def may_end_plainly(statement: Statement) -> bool:
     """Return True if a rule of this module may apply to a statement without a cue: "the flag is off"."""
-    if any(_read_switch(statement)) or find_change(statement):
+    if find_change(statement):
         return True
     return len(statement.words) <= SHORT_MAX and bool(
         _read_turn(statement)
@@ -119,6 +119,11 @@ def read_clauses(statement: Statement) -> list[Statement]:
 def find_change(statement: Statement) -> re.Match[str] | None:
     """Return the match of words by which somebody left or took over something, as in "I left Siemens"."""
     return find("leaving", statement) or find("taking", statement)
+
+
+def reports_change(text: str) -> bool:
+    """Return True if an agent's text begins as a report: "Done, logs are kept for 14 days"."""
+    return _PATTERNS["reporting"].match(text.lower()) is not None
 
 
 def find(name: str, statement: Statement) -> re.Match[str] | None:
@@ -166,7 +171,9 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
             return True
     if len(fresh) == len(gone) == 1:
         if fresh[0].unit == gone[0].unit == "day" and not new.cues:
-            return not (has(old, "dated") or has(new, "dated"))
+            return not any(
+                has(each, w) for each in (old, new) for w in ("dated", "due")
+            )
         before = [word for word in new.frame if word.start < fresh[0].start]
         # Not behind "is" or "at": "the limit is 500 requests per minute".
         is_label = not before or (before[-1].kind and before[-1].key not in HOLDING)
@@ -189,7 +196,7 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
 
 
 def is_exception(older: str, newer: str) -> bool:
-    """Return True if `newer` is on a part, another owner's thing or a short time, and `older` is not."""
+    """Return True if `newer` is on a part, another owner's thing or a short time, or affirms `older`."""
     pairs = [(a, b) for a in read_statements(older) for b in read_statements(newer)]
     return bool(pairs) and all(_narrows(old, new) for old, new in pairs)
 
@@ -198,10 +205,12 @@ def _narrows(old: Statement, new: Statement) -> bool:
     """Return True if `new` has another, narrower subject or time, as "this week we meet at 9"."""
     if find("brief", new) and not find("brief", old) and "now" not in new.cues:
         return True
-    if new.cues or find_change(new):
-        return False
     first = new.words[0]
     fresh = [word for word in new.words if not is_among(word.key, old)]
+    if find("affirming", new):
+        return all(word.kind not in EXACT_KINDS for word in fresh)
+    if new.cues or find_change(new):
+        return False
     is_where = [each.frame[0].key in _WHERE for each in (old, new)] == [False, True]
     is_where &= len(fresh) <= HOLDER_WORDS_MAX and first.kind not in EXACT_KINDS
     is_where |= first.key in WORDS["relatives"] and not has(old, "relatives")
@@ -265,9 +274,6 @@ def surely_ends(
         return True
     if (old.signs | new.signs) & CONTRARY:
         return False
-    thing, switched = _read_switch(new)
-    if thing and (was := _read_switch(old))[0] == thing:
-        return was[1] != switched
     if old.cues:
         return False
     if _replaces_value(old, new) or _replaces_holder(old, new):
@@ -296,8 +302,13 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
     is_same = is_same_word(first, old.words[0].key)
     if first in WORDS["relatives"] and not is_among(first, old):
         return True
-    if REPORT in new.signs and not _says_only_value(old, new):
-        return True
+    if REPORT in new.signs:
+        others = [
+            n for n, w in enumerate(new.frame) if w.kind and not is_among(w.key, old)
+        ]
+        is_value = bool(others) and others[-1] - others[0] < len(others)
+        if not is_value or not is_among(first, old):
+            return True
     if is_same and find("duty", old) and find("taking", new):
         return True
     is_named = "naming" in old.signs - new.signs or has(old, "by")
@@ -344,16 +355,6 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
     return all(word.kind == "name" for word in (*gone, *fresh)) and _is_added(
         fresh[0], new
     )
-
-
-def _says_only_value(old: Statement, new: Statement) -> bool:
-    """Return True if `new` first names a word of `old`, and all words that `old` lacks are one value."""
-    at = [
-        n
-        for n, word in enumerate(new.frame)
-        if word.kind and not is_among(word.key, old)
-    ]
-    return bool(at) and at[-1] - at[0] < len(at) and is_among(new.words[0].key, old)
 
 
 def _is_added(name: StatementWord, statement: Statement) -> bool:
@@ -405,7 +406,7 @@ def _resumes(old: Statement, new: Statement) -> bool:
     start, end = again.span() if again else (0, 0)
     return (
         "negation" in old.signs - new.signs
-        and not old.cues
+        and old.cues.keys() <= {"gone"}
         and (again is not None or "now" in new.cues)
         and ("i" in old.signs) == ("i" in new.signs)
         and len(old.words) <= SHORT_MAX
@@ -421,6 +422,8 @@ def _read_turn(statement: Statement) -> tuple[int, int, list[str]] | None:
     match = _TURNS.search(statement.text.lower())
     if not match or not match.lastindex:
         return None
+    if "negation" in statement.signs and not NEGATION.search(match[0]):
+        return None  # "we have not turned on the flag"
     thing = [
         _SAME.get(word.key, [word.key])[0]
         for word in statement.frame
@@ -433,11 +436,20 @@ def _read_turn(statement: Statement) -> tuple[int, int, list[str]] | None:
 
 def _says_contrary(old: Statement, new: Statement) -> bool:
     """Return True if both say contraries of the same thing: "the lift works", "the lift is broken"."""
-    if not (turn := _read_turn(new)) or not (was := _read_turn(old)):
+    if not (turn := _read_turn(new)) or not (before := _read_turn(old)):
         return False
-    (row, side, thing), (new_row, new_side, new_thing) = was, turn
-    is_same = row == new_row and thing == new_thing and side != new_side
-    return is_same and bool(thing or "i" in old.signs & new.signs)
+    (row, side, thing), (new_row, new_side, new_thing) = before, turn
+    if row != new_row or side == new_side:
+        return False
+    if thing == new_thing:
+        return bool(thing or "i" in old.signs & new.signs)
+    # "The flag `beta` is off", "Ana turned on `beta`"
+    kinds = frozenset() if "test" in thing else WORDS["switches"]
+    actors = {w.key for w in new.words if w.kind == "name" or not w.start} - {*thing}
+    was, what = {*thing} - kinds, {*new_thing} - actors - kinds
+    return 0 < len(was) == len(what) and all(
+        any(is_same_word(key, word) for word in what) for key in was
+    )
 
 
 def has(statement: Statement, name: str) -> bool:
@@ -596,16 +608,6 @@ def _takes_over(old: Statement, new: Statement) -> bool:
     )
 
 
-def _read_switch(statement: Statement) -> tuple[str, str]:
-    """Return a thing and its state, ("flag", "off") for "the flag is now off"; else two empty texts."""
-    match = _SWITCHED.fullmatch(statement.text.lower())
-    if not match:
-        return "", ""
-    thing = [word for word in match[1].split() if word not in ARTICLES]
-    words = [w for w in thing[1:] if w != "server" or thing[0] == "test"]
-    return " ".join(thing[:1] + words), match[2]
-
-
 def _moves_away(old: Statement, new: Statement) -> bool:
     """Return True if `new` moves a person or thing whose place or time is in `old`: "Ada moved to Rome"."""
     if "changed" not in new.cues or len(old.words) > SHORT_MAX:
@@ -738,6 +740,10 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
         is_other = named <= former and kinds in [[{kind}] for kind in known]
         return is_other and not (kinds == [{"name"}] and _is_added(others[0][1], new))
     rest = new.frame[size:]
+    held = {word.key for word in new.frame} & (_DATED - _PLURAL)
+    is_one = bool(held) and new.frame[0].key in ARTICLES  # not "yoga is on Monday"
+    if kinds == [{"when"}] * 2 and not rest:
+        return is_one
     if len(others) != 1 or (rest and rest[0].key not in WORDS["since"]):
         return False
     was, word = others[0]
@@ -746,14 +752,17 @@ def _replaces_value(old: Statement, new: Statement) -> bool:
     if kinds == [{"name"}] and "residing" in old.signs & new.signs and not rest:
         return word == new.frame[-1] and _PLURAL.isdisjoint(w.key for w in frame)
     before = new.frame[: new.frame.index(word)]
-    if was.unit != word.unit or all(each.kind != "word" for each in before):
+    things = ("word", "name") if "german" in new.signs else ("word",)
+    if was.unit != word.unit or all(each.kind not in things for each in before):
         return False
     is_last = new.frame[size - 1] == word
     if is_last and before[-1].kind == "name" and find("using", new):
         return word.kind == was.kind  # another version, which may look like a time
     if kinds == [{"when"}]:
         is_held = not _DATED.isdisjoint(each.key for each in before)
-        return is_held and not is_weekday(word.key)  # which several may be
+        return is_held and (is_one or not is_weekday(word.key))
+    if kinds == [{"code"}]:
+        return before[-1].key in HOLDING
     return kinds == [{"number"}] and (
         before[-1].key in HOLDING
         or (not before[-1].kind and (bool(word.unit) or is_last))

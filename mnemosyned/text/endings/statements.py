@@ -87,24 +87,25 @@ RULES = tuple(
     if name != "any"
 )
 _OPENER = re.compile(_SHARED["openers"] + r"(?<!\w)")
-_NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
+NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
 _WEEKDAYS = frozenset(map(fold_case, (*WEEKDAYS, *_SHARED["weekdays"].split())))
 MONTH_WORDS = frozenset(map(fold_case, MONTHS))
 _MONTH = f"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
+_FIRST_DAY = compile_on_use(rf"(?<!\w)(?:{_SHARED['firsts']})(?!\w)")
 NAMING = ("naming", "renaming")
 PATTERNS = {
     name: compile_on_use(rf"(?<!\w)(?:{_SHARED[name]})(?!\w)")
     for name in (*NAMING, "residing", "removing")
 } | {
     "day": compile_on_use(
-        rf"(?<![\w.:,])(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º)? (?:of |de |di )?{_MONTH}"
-        rf"|{_MONTH} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?|\d{{1,2}}(?:st|nd|rd|th)(?! \w))"
+        rf"(?<![\w.:,])(?:(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º|°)?|{_SHARED['firsts']}) (?:of |de |di )?{_MONTH}"
+        rf"|{_MONTH} (?:the )?(?:\d{{1,2}}(?:st|nd|rd|th)?|first)|\d{{1,2}}(?:st|nd|rd|th)(?! \w))"
         r"(?![\w:%]|[.,]\d)"
     )
 }
 """Patterns of all languages, in lower case: what names a thing, gives it another name, or stands before a thing
 that is removed or not chosen; and a `day` of a month, such as "9 may", "may 9th", "on the 9th.", "1. juni" or
-"3 de marzo"."""
+"first of march"."""
 _COUNTS = frozenset(fold_case(_SHARED["numbers"]).split()) | frozenset(
     fold_case(word) for word, number in COUNTS.items() if number > 1
 )
@@ -185,7 +186,12 @@ def _read_statement(sentence: str, place: int) -> Statement | None:
         key=lambda each: sum(bool(each.find(name, low)) for name in CUES),
     )
     cues = {name: match for name in CUES if (match := rules.find(name, low))}
-    spans = [span for cue in cues.values() for span in _list_cue_spans(cue)]
+    spans: list[tuple[int, int]] = []
+    """Those of the cues' own words: of "not" and "anymore" in "not using X anymore"."""
+    for cue in cues.values():
+        enclosed = [cue.span(n) for n in range(1, len(cue.groups()) + 1) if cue[n]]
+        ends = [cue.start(), *chain.from_iterable(enclosed), cue.end()]
+        spans += zip(ends[::2], ends[1::2], strict=True)
     if opener := _OPENER.match(low):
         spans.append(opener.span())
     frame = tuple(_read_words(text, low, rules, spans))
@@ -202,7 +208,7 @@ def _read_statement(sentence: str, place: int) -> Statement | None:
     start = min((match.start() for match in cues.values()), default=len(low))
     if any(match.start() < start < match.end() for match in _QUOTED.finditer(text)):
         signs.add("open")
-    if any(no[0] != "no" or rules.code != "pt" for no in _NEGATION.finditer(low)):
+    if any(no[0] != "no" or rules.code != "pt" for no in NEGATION.finditer(low)):
         signs.add("negation")
     if rules.code == "de":
         signs.add("german")
@@ -210,19 +216,13 @@ def _read_statement(sentence: str, place: int) -> Statement | None:
     return Statement(sentence, words, frame, cues, frozenset(signs), named, place)
 
 
-def _list_cue_spans(cue: re.Match[str]) -> list[tuple[int, int]]:
-    """Return the spans of a cue's own words: of "not" and "anymore" in "not using X anymore"."""
-    inner = [cue.span(group) for group in range(1, len(cue.groups()) + 1) if cue[group]]
-    ends = [cue.start(), *chain.from_iterable(inner), cue.end()]
-    return list(zip(ends[::2], ends[1::2], strict=True))
-
-
 def _read_words(
     text: str, low: str, rules: LanguageRules, cues: Sequence[tuple[int, int]]
 ) -> Iterator[StatementWord]:
     """Yield the words of a sentence, `low` in lower case, outside the spans of its cues."""
     has_digit = any(map(str.isdigit, low))
-    days = [day.span() for day in PATTERNS["day"].finditer(low)] if has_digit else []
+    may_have_day = has_digit or _FIRST_DAY.search(low)
+    days = [d.span() for d in PATTERNS["day"].finditer(low)] if may_have_day else []
     for match in _TOKEN.finditer(low):
         start, end = match.span()
         word = match[0].removesuffix("'s")
@@ -236,8 +236,8 @@ def _read_words(
         unit = ""
         is_at = bool(has_digit and _HOUR.fullmatch(word) and _AT.search(low, 0, start))
         is_in_day = not is_at and any(first <= start < last for first, last in days)
-        if is_in_day and (word[0].isdigit() or word in MONTHS):
-            kind, unit = "when", "day" if word[0].isdigit() else ""
+        if is_in_day and word not in ("of", "de", "di", "the"):
+            kind, unit = "when", "" if word in MONTHS else "day"
         elif not word.isalpha() and any(map(str.isdigit, word)):
             kind = "number" if word[0].isdigit() else "code"
             if _TIME.match(word) or _HOUR_UNIT.match(low, end):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import compress, groupby
+from itertools import compress, groupby, pairwise
 
 from mnemosyned.text.endings.plain import (
     ARTICLES,
@@ -119,7 +119,9 @@ def wording_margin(old: Statement, new: Statement) -> float:
         return 0.0
     if "naming" in old.signs and not new.signs.isdisjoint(NAMING):
         is_renamed = fresh and is_among(old.words[-1].key, new)
-        return RENAMED_MARGIN if is_renamed and len(fresh) <= OTHER_WORDS_MAX else 0.0
+        if is_renamed and len(fresh) <= OTHER_WORDS_MAX:
+            return RENAMED_MARGIN
+        return _rate_other_name(old, new)
     if is_replaced(old, new, is_held=False):
         return VALUE_MARGIN
     if "i" in old.signs ^ new.signs:
@@ -133,12 +135,17 @@ def wording_margin(old: Statement, new: Statement) -> float:
 
 
 def _rate_other_name(old: Statement, new: Statement) -> float:
-    """Return the margin of two sentences in which nothing differs but a name; else 0."""
+    """Return the margin of two sentences in which nothing differs but a name and its article; else 0."""
     frames: list[list[str]] = []
     for each, other in ((old, new), (new, old)):
         named = (w for w in each.words if w.kind == "name" or not w.start)
         names = {word.key for word in named if not is_among(word.key, other)}
-        keys = ("" if word.key in names else word.key for word in each.frame)
+        keys = ["" if word.key in names else word.key for word in each.frame]
+        keys = [  # "o Renato", "a Beatriz"
+            key
+            for key, after in pairwise([*keys, "."])
+            if after or key not in ARTICLES | INDEFINITE
+        ]
         frames.append([key for key, _ in groupby(keys)])
     frame, new_frame = frames
     if frame != new_frame or frame.count("") != 1 or not frame[2:]:
@@ -148,9 +155,10 @@ def _rate_other_name(old: Statement, new: Statement) -> float:
         return LEADER_MARGIN if find("led", old) else 0.0
     is_several = any(has(old, name) for name in ("additive", "plural", "shared_roles"))
     is_several |= front[0] in INDEFINITE | WORDS["parts"]
-    held = [key for key in front if key not in ARTICLES][-1:]
-    is_held = "naming" in old.signs or not (HOLDING | WORDS["by"]).isdisjoint(held)
-    return VALUE_MARGIN if is_held and not is_several else 0.0
+    is_held = bool({"naming"} & old.signs or {"now"} & new.cues.keys())
+    is_held |= front[-1] in HOLDING | WORDS["by"]
+    is_held &= not is_several
+    return VALUE_MARGIN if is_held or front[-1] in WORDS["caring"] else 0.0
 
 
 def _list_end(statement: Statement, other: Statement) -> list[StatementWord]:
