@@ -39,12 +39,9 @@ from mnemosyned.memory.engine_ports import (
 )
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import EmbedderState, MemoryRecord
-from mnemosyned.service.backups import BackupKeeper, next_backup_after
-from mnemosyned.service.context import make_counter, token_budget
+from mnemosyned.service import backups, context, forgetting, reading
 from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.events import EventBus
-from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.reading import ListService
 from mnemosyned.service.service import MemoryService, SystemClock
 from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
@@ -134,7 +131,7 @@ def assemble_service(
         from mnemosyned.service.audit import AuditedForgets  # noqa: PLC0415 only on a server
 
         forgotten = AuditedForgets(lambda: shared.audit, owner)
-    retention = RetentionService(
+    retention = forgetting.RetentionService(
         store=store,
         cycle=cycle,
         settings=settings,
@@ -178,14 +175,14 @@ def assemble_service(
 
     retention.on_put_back = note_put_back
     retention.on_removal = vectors.note_deletions
-    keeper = BackupKeeper(
+    keeper = backups.BackupKeeper(
         store=store.maintenance,
         settings=settings,
         file=file,
         clock=shared.clock,
         lease=lease,
     )
-    lists = ListService(
+    lists = reading.ListService(
         store=store.lists,
         clock=shared.clock,
         # Of a database that others share, the size is not this owner's to know.
@@ -480,9 +477,9 @@ def _make_checked_counter(config: Config, summarizer: Summarizer) -> MessageCoun
     """Check schedule, token budget and backup time; return the token counter. Raises `ConfigInvalid`."""
     if config.sleep.cron:
         cron_trigger(config.sleep.cron)
-    token_budget(config.context)
-    next_backup_after(config, SystemClock().now())
-    return make_counter(config.context.tokenizer, summarizer)
+    context.token_budget(config.context)
+    backups.next_backup_after(config, SystemClock().now())
+    return context.make_counter(config.context.tokenizer, summarizer)
 
 
 def check_settings(config: Config) -> None:

@@ -14,22 +14,11 @@ from mnemosyned.conversation.key_facts import write_bullets
 from mnemosyned.conversation.messages import MessageCounter
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import Hit
+from mnemosyned.text import frames, terms
 from mnemosyned.text.dates.questions import QuestionTimes
-from mnemosyned.text.frames import (
-    format_origin,
-    neutralize,
-    neutralize_line,
-    neutralize_tags,
-)
 from mnemosyned.text.languages.tables import LANGUAGES
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.sentences import split_sentences
-from mnemosyned.text.terms import (
-    fold_case,
-    gram_text,
-    has_unspaced_script,
-    irregular_forms,
-)
 from mnemosyned.text.token_counts import CHARS_PER_TOKEN
 from mnemosyned.text.tokens import COMMONPLACE_KINDS, EXACT_KINDS, TextToken, tokenize
 
@@ -54,10 +43,10 @@ class Quoted:
     def render(self) -> str:
         """Return the text as a quotation with its origin, secrets masked and prompt tags made harmless."""
         day = str(in_zone(self.said, None).date()) if self.said else ""
-        whence = format_origin(day, self.speaker, self.source)
-        words = mask_secrets(neutralize(self.text)).split("\n")
+        whence = frames.format_origin(day, self.speaker, self.source)
+        words = mask_secrets(frames.neutralize(self.text)).split("\n")
         first = f"[{whence}] {words[0]}" if whence else words[0]
-        lines = (neutralize_tags(first), *words[1:])
+        lines = (frames.neutralize_tags(first), *words[1:])
         return "\n".join(f"> {line}" for line in lines)
 
 
@@ -89,9 +78,9 @@ class PastSummary:
         covers = ""
         if self.start and self.end:
             first, last = _format_day(self.start), _format_day(self.end)
-            covers = neutralize_line(f", covers {first} to {last}")
+            covers = frames.neutralize_line(f", covers {first} to {last}")
         header = f"[Summary: depth {self.depth}, {self.messages} messages{covers}]"
-        return f"{header}\n{mask_secrets(neutralize(self.content))}"
+        return f"{header}\n{mask_secrets(frames.neutralize(self.content))}"
 
 
 def write_memory_section(
@@ -113,7 +102,7 @@ def write_memory_section(
     texts = (
         snippet.render()
         if isinstance(snippet, Quoted)
-        else mask_secrets(neutralize(snippet))
+        else mask_secrets(frames.neutralize(snippet))
         for snippet in snippets
     )
     for text in filter(str.strip, texts):
@@ -126,10 +115,12 @@ def write_memory_section(
                 range(len(first)),
                 1,
                 key=lambda size: (
-                    not fits("\n".join([*shown, neutralize_tags(first[: size + 1])]))
+                    not fits(
+                        "\n".join([*shown, frames.neutralize_tags(first[: size + 1])])
+                    )
                 ),
             )
-            shown += [neutralize_tags(first[:length])] * (length > 0)
+            shown += [frames.neutralize_tags(first[:length])] * (length > 0)
         break
     count = len(shown) - notices
     return ("\n".join([MEMORY_HEADING, *shown]) if count else ""), count
@@ -150,7 +141,7 @@ def write_learnings_section(
     listed = [
         mask_secrets(words)
         for learning in learnings
-        if (words := neutralize_line(learning))
+        if (words := frames.neutralize_line(learning))
     ]
     listed = listed[:LEARNINGS_MAX]
     while listed:
@@ -185,7 +176,7 @@ def _list_continuations() -> frozenset[str]:
     Other words with the same stem may be a subject, such as "carriers", "retries" or "shipping".
     """
     words = " ".join(language.continuations for language in LANGUAGES)
-    return frozenset(fold_case(token.surface) for token in tokenize(words))
+    return frozenset(terms.fold_case(token.surface) for token in tokenize(words))
 
 
 _UNSPACED_CONTINUATIONS = re.compile(
@@ -207,7 +198,7 @@ class Relevance:
         irregular = {
             form.stem
             for token in keywords
-            for word in irregular_forms(fold_case(token.surface))
+            for word in terms.irregular_forms(terms.fold_case(token.surface))
             for form in tokenize(word)
         }
         self._stems = stems | irregular
@@ -220,7 +211,9 @@ class Relevance:
             and _is_keyword(token)
         }
         self._pairs = (
-            set(gram_text(bare).split()) if has_unspaced_script(bare) else set()
+            set(terms.gram_text(bare).split())
+            if terms.has_unspaced_script(bare)
+            else set()
         )
         self._names_a_time = bool(times.spans)
 
@@ -250,11 +243,11 @@ class Relevance:
             return True
         if shared & self._names:
             return True
-        pairs = self._pairs & set(gram_text(text).split())
+        pairs = self._pairs & set(terms.gram_text(text).split())
         return len(pairs) >= PAIRS_MIN
 
 
 def _is_keyword(token: TextToken) -> bool:
     """Return True if a token is neither commonplace nor a word that asks to go on, such as "continue"."""
-    word = fold_case(token.surface)
+    word = terms.fold_case(token.surface)
     return token.kind not in COMMONPLACE_KINDS and word not in _list_continuations()

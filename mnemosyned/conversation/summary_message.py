@@ -6,12 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mnemosyned.conversation.key_facts import (
-    merge_lists,
-    parse_bullets,
-    select_facts,
-    write_bullets,
-)
+from mnemosyned.conversation import key_facts
 from mnemosyned.conversation.messages import (
     Message,
     PartKind,
@@ -113,7 +108,7 @@ def read_summary(message: Message) -> SummaryContent:
             summary_of=_read_string_list(metadata.get("summary_of")),
         )
     content = remove_header(message_text(message).strip())
-    facts, others = parse_bullets(content.split("\n"))
+    facts, others = key_facts.parse_bullets(content.split("\n"))
     values: list[str] = []
     texts: list[str] = []
     ids: list[str] = []
@@ -136,10 +131,10 @@ def merge_summaries(earlier: Iterable[SummaryContent]) -> SummaryContent:
     """Return the content of several summaries in one, oldest first, without repetitions."""
     contents = list(earlier)
     return SummaryContent(
-        facts=merge_lists(*(content.facts for content in contents)),
-        values=merge_lists(*(content.values for content in contents)),
+        facts=key_facts.merge_lists(*(content.facts for content in contents)),
+        values=key_facts.merge_lists(*(content.values for content in contents)),
         prose="\n".join(filter(None, (content.prose for content in contents))),
-        summary_of=merge_lists(*(content.summary_of for content in contents)),
+        summary_of=key_facts.merge_lists(*(content.summary_of for content in contents)),
     )
 
 
@@ -148,7 +143,7 @@ def convert_prose_to_facts(earlier: SummaryContent) -> SummaryContent:
     shown = "\n".join((*earlier.facts, earlier.prose))
     missing = [value for value in earlier.values if value not in shown]
     values = VALUES + VALUE_SEPARATOR.join(missing) if missing else ""
-    facts = merge_lists(earlier.facts, filter(None, (earlier.prose, values)))
+    facts = key_facts.merge_lists(earlier.facts, filter(None, (earlier.prose, values)))
     return replace(earlier, facts=facts, values=(), prose="")
 
 
@@ -167,7 +162,9 @@ def render_summary(
     shown. Prompt tags are made harmless, as the summary becomes a message of the conversation.
     """
     prose = neutralize(prose)
-    listed = write_bullets(map(neutralize, facts)) or ("" if prose else f"- {NO_FACTS}")
+    listed = key_facts.write_bullets(map(neutralize, facts)) or (
+        "" if prose else f"- {NO_FACTS}"
+    )
     body = [prose, listed]
     if left_out:
         body.append(f"({left_out:,} {LEFT_OUT}")
@@ -199,7 +196,7 @@ def write_fitting_summary(
     originals = len(content.summary_of)
     pointer = f"{POINTER}{originals:,} messages, expand {content.id}"
     room -= count(render_summary((), prose=prose, pointer=pointer))
-    facts = select_facts(content.facts, int(room * (1 - VALUES_SHARE)), count)
+    facts = key_facts.select_facts(content.facts, int(room * (1 - VALUES_SHARE)), count)
     room -= sum(count(f"- {fact}\n") for fact in facts)
     shown = "\n".join((prose, *facts))
     missing = [
@@ -213,7 +210,7 @@ def write_fitting_summary(
     body = render_summary(
         facts,
         prose=prose,
-        values=select_facts(missing, room, count),
+        values=key_facts.select_facts(missing, room, count),
         pointer=pointer,
         left_out=len(content.facts) - len(facts),
     )

@@ -8,14 +8,8 @@ from datetime import UTC, date, datetime, time
 from functools import cached_property
 from itertools import takewhile
 
-from mnemosyned.conversation import messages
+from mnemosyned.conversation import messages, summary_message
 from mnemosyned.conversation.sections import PastSummary
-from mnemosyned.conversation.summary_message import (
-    KIND,
-    MEMORY_KIND,
-    is_summary,
-    shrink_summary,
-)
 from mnemosyned.instants import in_zone
 
 SUMMARY_TOKENS_MIN = 200
@@ -52,7 +46,9 @@ class WindowSelection:
         self._tail_start = max(self._pinned, begin)
         """Start of the fresh tail, with whole groups of tool calls and results."""
         older = range(self._pinned, self._tail_start)
-        self._leading = list(takewhile(lambda at: is_summary(history[at]), older))
+        self._leading = list(
+            takewhile(lambda at: summary_message.is_summary(history[at]), older)
+        )
         self._floor = self._pinned + len(self._leading)
         self.new_tokens = counter.message(new)
         tail_tokens = sum(
@@ -67,7 +63,7 @@ class WindowSelection:
                 if self._kept_leading:
                     continue
                 tokens = max(self._tokens_left, SUMMARY_TOKENS_MIN)
-                shorter = shrink_summary(message, tokens, counter.text)
+                shorter = summary_message.shrink_summary(message, tokens, counter.text)
                 shorter_cost = counter.message(shorter)
                 if shorter_cost < cost:
                     message, cost = shorter, shorter_cost
@@ -115,7 +111,7 @@ class WindowSelection:
                     "role": "user",
                     "content": summary.render(),
                     "metadata": {
-                        "kind": KIND,
+                        "kind": summary_message.KIND,
                         "depth": summary.depth,
                         "messages": summary.messages,
                     },
@@ -164,7 +160,7 @@ class WindowSelection:
         memory is left out.
         """
         place = max(self.start, self.groups.cut_before(len(self.history)))
-        metadata = {"kind": MEMORY_KIND}
+        metadata = {"kind": summary_message.MEMORY_KIND}
         recalled = {"role": "user", "content": memory, "metadata": metadata}
         return [
             *self.history[: self._pinned],

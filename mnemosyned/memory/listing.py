@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.values import (
-    Episode,
-    LearningKind,
-    MemoryFilter,
-    MemoryRecord,
-    Tier,
-)
+from mnemosyned.memory import values
 
 if TYPE_CHECKING:
     from mnemosyned.text.terms import Terms
@@ -105,7 +99,7 @@ class LearningFilter:
 
     sources: Sequence[str | None] = ()
     """Only of these sources; None is no source."""
-    kind: LearningKind | None = None
+    kind: values.LearningKind | None = None
     ids: Sequence[str] = ()
     """Only those with these ids and those that they superseded, also if they are not in force."""
     words: Sequence[str] = ()
@@ -116,13 +110,13 @@ class LearningFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListFilter(MemoryFilter):
+class ListFilter(values.MemoryFilter):
     """Which records a page of a list shows; empty fields select all."""
 
     limit: int
     order: ListOrder = ListOrder.NEWEST
     after: Place | None = None
-    tier: Tier | None = None
+    tier: values.Tier | None = None
     level: int | None = None
     pinned: bool | None = None
     id_prefix: str = ""
@@ -136,7 +130,7 @@ class ListFilter(MemoryFilter):
     @property
     def selects_memories(self) -> bool:
         """Whether the filter may select memories, from working memory or the archive."""
-        return self.level is None and self.tier is not Tier.EPISODIC
+        return self.level is None and self.tier is not values.Tier.EPISODIC
 
     @property
     def selects_summaries(self) -> bool:
@@ -146,7 +140,7 @@ class ListFilter(MemoryFilter):
         """
         if self.excludes_summaries or self.pinned is not None or self.terms:
             return False
-        asked = self.level is not None or self.tier is Tier.EPISODIC
+        asked = self.level is not None or self.tier is values.Tier.EPISODIC
         return asked or (self.tier is None and bool(self.id_prefix))
 
 
@@ -154,8 +148,8 @@ class ListFilter(MemoryFilter):
 class ListPage:
     """One page of a list."""
 
-    memories: list[MemoryRecord]
-    summaries: list[Episode]
+    memories: list[values.MemoryRecord]
+    summaries: list[values.Episode]
     next: Place | None
     """The place of the last record, if more follow."""
     ended: dict[str, datetime] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mnemosyned import errors
 from mnemosyned.config.settings import MODEL_TOKENIZER, ContextConfig, SettingsInForce
-from mnemosyned.conversation import summary_message
+from mnemosyned.conversation import policies, summary_message
 from mnemosyned.conversation.archived import (
     WORDLESS,
     as_memory,
@@ -48,11 +48,6 @@ from mnemosyned.conversation.messages import (
     make_short_digest,
     message_text,
     read_message_time,
-)
-from mnemosyned.conversation.policies import (
-    AutoPolicy,
-    RoundsPolicy,
-    shorten_longest,
 )
 from mnemosyned.conversation.sections import Quoted, Relevance
 from mnemosyned.instants import in_zone
@@ -400,7 +395,7 @@ class WindowService:
             stored=dict if self.settings.config.secrets == "keep" else mask_metadata,
         )
         done = policy.compact(conversation.messages, keep_recent=request.keep_recent)
-        done = shorten_longest(done, limit, counter)
+        done = policies.shorten_longest(done, limit, counter)
         archived = self._archive_removed(done, conversation) if done.changed else {}
         self.on_archived([size for size in archived.values() if size])
         log.info(
@@ -444,10 +439,10 @@ class WindowService:
                 limit_s=self.settings.config.context.model_limit_s,
             )
         if request.policy == "rounds":
-            return RoundsPolicy(
+            return policies.RoundsPolicy(
                 0 if request.force else limit, counter=counter, summarize=summarize
             )
-        return AutoPolicy(
+        return policies.AutoPolicy(
             limit,
             threshold=0.0 if request.force else threshold,
             counter=counter,

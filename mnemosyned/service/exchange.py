@@ -22,6 +22,7 @@ import msgspec
 from mnemosyned.errors import DaemonBusy, InvalidRequest, MnemosynedError
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.logs import logger
+from mnemosyned.memory import values
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry
 from mnemosyned.memory.exchange import (
@@ -37,13 +38,6 @@ from mnemosyned.memory.exchange import (
 from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.ports import SearchStore
-from mnemosyned.memory.values import (
-    ROW_FIELDS,
-    Action,
-    FieldKind,
-    MemoryFilter,
-    tag_names,
-)
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.backups import file_bytes
 from mnemosyned.service.intake import check_metadata
@@ -65,8 +59,8 @@ SEQ_MAX = 1 << 30
 HASHES = range(-1 << 63, 1 << 63)
 NAMES = frozenset({"episode", "memory"}).union(
     field.name
-    for field in ROW_FIELDS
-    if field.kind is FieldKind.TEXT and field.name != "content"
+    for field in values.ROW_FIELDS
+    if field.kind is values.FieldKind.TEXT and field.name != "content"
 )
 """Fields that are as long as a name may be."""
 _FIELDS: Mapping[type[object], tuple[str, ...]] = {
@@ -97,7 +91,7 @@ def accept_record(record: Record, rule: SecretRule) -> Record:
         for revision in record.revisions:
             _check_fields(revision, _REVISION_FIELDS)
         if record.tags:
-            record = replace(record, tags=tag_names(record.tags))
+            record = replace(record, tags=values.tag_names(record.tags))
     elif isinstance(record, ExportedEpisode):
         if record.level not in set(Level):
             _refuse_field("level", "must be between 0 and 3")
@@ -234,14 +228,14 @@ class ExchangeService:
         snapshot open, and `StorageFailed`.
         """
         # Which may be refused: before the lock is taken.
-        chosen = MemoryFilter(**read_filters(request))
+        chosen = values.MemoryFilter(**read_filters(request))
         if not self._exporting.acquire(blocking=False):
             raise DaemonBusy("another export is running; try again when it is done")
         chunks = self._read_chunks(chosen)
         next(chunks)  # from here on, closing it frees the lock
         return chunks
 
-    def _read_chunks(self, chosen: MemoryFilter) -> Iterator[bytes]:
+    def _read_chunks(self, chosen: values.MemoryFilter) -> Iterator[bytes]:
         """Yield an empty chunk once the snapshot is open, then the selected records' lines in chunks.
 
         If the snapshot has to end early, the last line says why. At the end, allow another export.
@@ -286,7 +280,7 @@ class ExchangeService:
         return file_bytes(file.with_name(f"{file.name}-wal")) if file else 0
 
     def restore(
-        self, body: bytes | bytearray, action: Action | None = None
+        self, body: bytes | bytearray, action: values.Action | None = None
     ) -> RestoreReport:
         """Store the records in lines of an export in one transaction, undoable as `action`; return counts.
 

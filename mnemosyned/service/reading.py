@@ -20,30 +20,13 @@ import msgspec
 from mnemosyned.errors import BatchChanged, InvalidRequest, MnemosynedError
 from mnemosyned.instants import in_zone, shift, shift_months
 from mnemosyned.logs import logger
+from mnemosyned.memory import masking, values
 from mnemosyned.memory.capture import SESSIONS_MAX
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.forgetting import ForgetFilter, Newest
 from mnemosyned.memory.listing import ListFilter, parse_cursor
-from mnemosyned.memory.masking import (
-    mask_episode,
-    mask_together,
-    without_superseded,
-)
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import (
-    FILTER_FIELDS,
-    Episode,
-    PreviewLine,
-    Tier,
-    tag_names,
-)
-from mnemosyned.search.query import (
-    AskedSource,
-    Query,
-    asked_source,
-    expected_answer,
-    subject_words,
-)
+from mnemosyned.search import query
 from mnemosyned.search.ranking import POOL_PER_RESULT, RANKED_MAX, broad_topic
 from mnemosyned.service.intake import CHUNK, split_into_chunks
 from mnemosyned.text.dates.questions import TimeSpan, parse_times
@@ -65,7 +48,7 @@ SUBJECT_WORDS_MAX = 5
 """A question with more words of its own names a time and a source in passing."""
 
 
-def make_query(request: Recall, *, now: datetime) -> Query:
+def make_query(request: Recall, *, now: datetime) -> query.Query:
     """Return the query for a recall request: words, times, filters, and the subject of the question."""
     asked_at = instant(request.asked_at) or in_zone(now, local_zone())
     times = parse_times(request.query, asked_at)
@@ -76,16 +59,16 @@ def make_query(request: Recall, *, now: datetime) -> Query:
         span = TimeSpan(filters["since"], filters["until"] or asked_at)
         if timed.only_time and span.since < span.until:
             times = replace(timed, spans=(span,))
-    asked = AskedSource()
+    asked = query.AskedSource()
     subject: tuple[str, ...] = ()
     is_timed = bool(times.spans or times.order)
     if is_timed:
-        asked = asked_source(times.subject_text)
-        subject = subject_words(times.subject_text, asked)
+        asked = query.asked_source(times.subject_text)
+        subject = query.subject_words(times.subject_text, asked)
     if len(subject) > SUBJECT_WORDS_MAX:
         # A question that tells a whole story has words of its own to be found by.
         is_timed = False
-        asked, times = AskedSource(), replace(times, order=None)
+        asked, times = query.AskedSource(), replace(times, order=None)
     topic = None if times.spans or times.order else broad_topic(request.query)
     limit = request.limit
     if topic is not None:
@@ -99,7 +82,7 @@ def make_query(request: Recall, *, now: datetime) -> Query:
         is_left_out = times.order and is_order_alone and not times.spans
         text = times.subject_text if is_left_out else times.remaining_text
         terms = parse_terms(text) or parse_terms(request.query)
-    return Query(
+    return query.Query(
         terms=(parse_content_terms(topic) if topic else None) or terms,
         limit=limit,
         topic=topic,
@@ -107,7 +90,7 @@ def make_query(request: Recall, *, now: datetime) -> Query:
         order=times.order,
         subject=Terms(subject, ()) if is_timed else None,
         asked=asked,
-        expected=expected_answer(request.query),
+        expected=query.expected_answer(request.query),
         only_then=times.only_time,
         now=asked_at,
         explain=request.explain,
@@ -129,9 +112,9 @@ def read_filters(
     return {
         **{
             field.filter: names(getattr(request, prefix + field.name, None))
-            for field in FILTER_FIELDS
+            for field in values.FILTER_FIELDS
         },
-        "tags": tag_names(names(request.tag), field="tag"),
+        "tags": values.tag_names(names(request.tag), field="tag"),
         **read_span(request.since, request.until),
     }
 
@@ -169,7 +152,7 @@ class ListService:
 
         Raises `InvalidRequest` and `InvalidTime`.
         """
-        if request.level and request.tier not in (None, Tier.EPISODIC):
+        if request.level and request.tier not in (None, values.Tier.EPISODIC):
             raise InvalidRequest(
                 f"level is for summaries, and {request.tier} has none; leave `tier` out",
                 field="level",
@@ -193,11 +176,11 @@ class ListService:
         page = self.store.page(chosen)
         memories, summaries = page.memories, page.summaries
         if not request.reveal:
-            memories = mask_together(memories)
-            summaries = [mask_episode(summary) for summary in summaries]
+            memories = masking.mask_together(memories)
+            summaries = [masking.mask_episode(summary) for summary in summaries]
         return listing.Listed(
             memories,
-            [without_superseded(summary) for summary in summaries],
+            [masking.without_superseded(summary) for summary in summaries],
             page.next.encode() if page.next else None,
             page.ended,
         )
@@ -362,7 +345,7 @@ def select_memories(
         )
     columns = [
         prefix + field.name
-        for field in FILTER_FIELDS
+        for field in values.FILTER_FIELDS
         if hasattr(request, prefix + field.name)
     ]
     filters = ["query", "tag", *columns, "since", "until", "person", "project"]
@@ -372,7 +355,7 @@ def select_memories(
             raise InvalidRequest("give either an id or filters, not both", field="id")
         ids: dict[str, None] = {}
         for id in names(request.id):
-            is_summary = isinstance(store.memories.get(id), Episode)
+            is_summary = isinstance(store.memories.get(id), values.Episode)
             originals = store.deletion.ids_under(id) if is_summary else [id]
             ids.update(dict.fromkeys(originals))
         selected = SelectedMemories(ids=list(ids), mark=_digest_ids(ids))
@@ -444,7 +427,7 @@ def preview_selection(
 
 def preview_lines(
     store: MemoryStore, ids: Sequence[str], *, after: str | None
-) -> tuple[list[PreviewLine], int]:
+) -> tuple[list[values.PreviewLine], int]:
     """Return a line for each of the next `LISTED_MAX` memories, and the number of further memories.
 
     The lines begin after the id `after`, or with the first of `ids` for None. Raises
@@ -459,13 +442,13 @@ def preview_lines(
                 field="after",
             )
         remaining = ids[ids.index(after) + 1 :]
-    lines: list[PreviewLine] = []
+    lines: list[values.PreviewLine] = []
     for chunk in split_into_chunks(remaining[:LISTED_MAX], CHUNK):
         found = {each.id: each for each in store.memories.existing(chunk)}
         # Some may have been forgotten by somebody else meanwhile.
-        for memory in mask_together([found[id] for id in chunk if id in found]):
+        for memory in masking.mask_together([found[id] for id in chunk if id in found]):
             text = " ".join(memory.content.split())
-            line = PreviewLine(
+            line = values.PreviewLine(
                 id=memory.id,
                 tier=memory.tier,
                 created_at=memory.created_at,

@@ -20,16 +20,10 @@ from mnemosyned.conversation.learnings.relevance import RateTexts
 from mnemosyned.conversation.successors import put_successors_first
 from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.fairness import pause_for_other_owners
-from mnemosyned.memory import engine_ports, values
+from mnemosyned.memory import engine_ports, masking, values
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.exchange import RestoreReport
-from mnemosyned.memory.masking import (
-    mask_episode,
-    mask_memory,
-    mask_together,
-    without_superseded,
-)
 from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.search import ranking
 from mnemosyned.search.confidence import (
@@ -87,7 +81,7 @@ def add_history(
     dated = []
     for hit in hits:
         older = {
-            memory.id: memory if reveal else mask_memory(memory)
+            memory.id: memory if reveal else masking.mask_memory(memory)
             for id in shown_ids[hit.id]
             for memory in memories.history(id)
         }
@@ -446,7 +440,7 @@ class MemoryService:
         readers = [each.store.search.documents for each in searched.values()]
         places, shown = ranking.read_documents(places, readers)
         if not request.reveal:
-            masked = mask_together([*shown.memories.values()])
+            masked = masking.mask_together([*shown.memories.values()])
             shown = replace(
                 shown, memories=dict(zip(shown.memories, masked, strict=True))
             )
@@ -518,10 +512,10 @@ class MemoryService:
             # As in the originals of its summary.
             summary = record.episode
             secrets = self.store.memories.secrets(summary) if summary else ()
-            shown = mask_memory(record, KnownSecrets(secrets))
+            shown = masking.mask_memory(record, KnownSecrets(secrets))
             return verbs.Got(memory=shown, revisions=masked, ended=ended)
-        episode = record if request.reveal else mask_episode(record)
-        return verbs.Got(episode=without_superseded(episode))
+        episode = record if request.reveal else masking.mask_episode(record)
+        return verbs.Got(episode=masking.without_superseded(episode))
 
     def expand(self, request: verbs.Expand) -> verbs.Expanded:
         """Return a summary or compaction with its originals, or with `depth` 1 the summaries directly below."""
@@ -543,10 +537,10 @@ class MemoryService:
             known = KnownSecrets(
                 self.store.memories.secrets(episode.id) if originals else ()
             )
-            originals = [mask_memory(memory, known) for memory in originals]
-            episode = mask_episode(episode)
+            originals = [masking.mask_memory(memory, known) for memory in originals]
+            episode = masking.mask_episode(episode)
         summaries = self.store.memories.summaries(episode.summary_of) if below else []
-        return verbs.Expanded(without_superseded(episode), originals, summaries)
+        return verbs.Expanded(masking.without_superseded(episode), originals, summaries)
 
     def compact(self, request: Compact) -> Shortened:
         """Shorten a conversation, and start a cycle if working memory is too full."""

@@ -23,8 +23,7 @@ from mnemosyned import InvalidRequest, Memory, Remember, Tier
 from mnemosyned.errors import BatchChanged, InvalidTime, PartlyDone
 from mnemosyned.memory.listing import ListOrder
 from mnemosyned.service.reading import ListService
-from mnemosyned.storage.common.session import DETAILED_MAX, FIRST_BELOW
-from mnemosyned.storage.sqlite import session as sqlite_session
+from mnemosyned.storage.common import session as common_session
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.conversation import Injections
 from mnemosyned.verbs.listing import ListMemories
@@ -220,7 +219,7 @@ def test_hours_days_and_months_are_counted_alike_before_and_after_sleeps(
 def test_a_day_of_very_many_episodes_has_the_values_of_the_first(
     listed_memory: Memory,
 ) -> None:
-    count = DETAILED_MAX + 3
+    count = common_session.DETAILED_MAX + 3
     values = [f"{10_000 + number}" for number in range(count)]
     for number, value in enumerate(values):
         moment = START + timedelta(seconds=number)
@@ -233,14 +232,14 @@ def test_a_day_of_very_many_episodes_has_the_values_of_the_first(
 
     assert len(shown.summaries) == count
     details = [detail.value for detail in shown.episode.details]
-    assert details == values[:DETAILED_MAX]
+    assert details == values[: common_session.DETAILED_MAX]
 
 
 def test_a_secret_of_any_episode_is_masked_in_all_originals_of_a_month(
     listed_memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = FIRST_BELOW.replace(str(DETAILED_MAX), "1")
-    monkeypatch.setattr(sqlite_session, "FIRST_BELOW", first)
+    first = common_session.FIRST_BELOW.replace(str(common_session.DETAILED_MAX), "1")
+    monkeypatch.setattr(common_session, "FIRST_BELOW", first)
     texts = [
         "The ticket is number 10007.",
         "The password is hunter2xyz, from today on.",

@@ -27,7 +27,11 @@ from web.visitor import (
 )
 
 from mnemosyned import Memory
-from mnemosyned.cli.maintenance import config as config_command, doctor
+from mnemosyned.cli.maintenance import (
+    config as config_command,
+    doctor,
+    service as service_command,
+)
 from mnemosyned.cli.maintenance.checks import Finding, problem, warning
 from mnemosyned.client.connection import Connection
 from mnemosyned.config.loading import load_config
@@ -301,7 +305,7 @@ def test_a_file_whose_folder_only_the_daemon_knows_is_not_written(
     monkeypatch.chdir(home)
     (home / "here.yaml").write_text(SETTINGS)
     environment = {**os.environ, "MNEMOSYNE_CONFIG": "here.yaml"}
-    monkeypatch.setattr(config_command, "daemon_environment", lambda _: environment)
+    monkeypatch.setattr(service_command, "daemon_environment", lambda _: environment)
 
     page = visitor.post("/setting", key="wm_max", value="100")
 
@@ -315,7 +319,7 @@ def test_a_file_that_only_the_shell_of_the_pages_names_is_not_that_of_the_daemon
     other = home / "other.yaml"
     other.write_text("wm_max: 700\n")
     monkeypatch.setenv("MNEMOSYNE_CONFIG", str(other))
-    monkeypatch.setattr(config_command, "daemon_environment", lambda _: {})
+    monkeypatch.setattr(service_command, "daemon_environment", lambda _: {})
 
     shown = visitor.get("/settings").text
     visitor.post("/setting", key="wm_max", value="600")

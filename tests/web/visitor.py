@@ -20,7 +20,7 @@ import pytest
 from msgspec.structs import replace as replace_struct
 
 from mnemosyned import Memory
-from mnemosyned.cli.maintenance import config
+from mnemosyned.cli.maintenance import service
 from mnemosyned.client.connection import Connection
 from mnemosyned.client.streams import read_export
 from mnemosyned.http_messages import HttpRequest, Response
@@ -201,7 +201,7 @@ def make_home(home: Path, patch: pytest.MonkeyPatch) -> None:
         patch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
     patch.setenv("XDG_RUNTIME_DIR", str(home))
     # The kernel keeps the environment that this process began with.
-    patch.setattr(config, "daemon_environment", lambda _: os.environ)
+    patch.setattr(service, "daemon_environment", lambda _: os.environ)
     for file in (database_of(home), settings_file(home)):
         file.parent.mkdir(parents=True, mode=0o700)
 

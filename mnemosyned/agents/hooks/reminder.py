@@ -9,15 +9,7 @@ from datetime import datetime
 from functools import partial
 from math import ceil, log
 
-from mnemosyned.conversation import injected
-from mnemosyned.conversation.briefing import (
-    ASSISTANT,
-    ProjectStatement,
-    find_statements,
-    has_substance,
-    is_sample,
-    leave_out_rules,
-)
+from mnemosyned.conversation import briefing, injected
 from mnemosyned.conversation.learnings.relevance import (
     find_least_shown,
     rank_for_request,
@@ -25,15 +17,9 @@ from mnemosyned.conversation.learnings.relevance import (
 from mnemosyned.conversation.sections import Relevance
 from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.instants import in_zone
+from mnemosyned.memory import values
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.injections import BriefingEdits
-from mnemosyned.memory.values import (
-    DEFAULT_SESSION,
-    EndedStatement,
-    Hit,
-    Learning,
-    MemoryRecord,
-)
 from mnemosyned.service.briefing import (
     find_rules,
     quote_learning,
@@ -95,7 +81,7 @@ class BearingLine:
     quote: injected.InjectedQuote
     owner: str = ""
     """The group whose memory it is from; empty for one's own."""
-    ended: Sequence[EndedStatement] = ()
+    ended: Sequence[values.EndedStatement] = ()
     """Of a group's line: its statements that newer memories of the group ended."""
 
 
@@ -204,7 +190,7 @@ class Reminder:
         shared = [line for line in lines if line.owner]
         ended = {line.quote.id: line.ended for line in shared}
         free = [
-            MemoryRecord(
+            values.MemoryRecord(
                 id=line.quote.id,
                 content=line.quote.text,
                 created_at=line.quote.said,
@@ -218,7 +204,7 @@ class Reminder:
             sorted(
                 (
                     each
-                    for each in (*read, *find_statements(free))
+                    for each in (*read, *briefing.find_statements(free))
                     if each.memory.id not in asked
                 ),
                 key=lambda each: each.memory.created_at,
@@ -243,7 +229,7 @@ class Reminder:
         query: str,
         now: datetime,
         edits: BriefingEdits,
-        learnings: Sequence[Learning],
+        learnings: Sequence[values.Learning],
     ) -> list[injected.InjectedQuote]:
         """Return learnings that apply to the query and are new to the session, most probable first.
 
@@ -298,7 +284,7 @@ class Reminder:
     def _find_by_meaning(
         self,
         query: str,
-        statements: Sequence[ProjectStatement],
+        statements: Sequence[briefing.ProjectStatement],
         known: set[str],
         score_min: float,
     ) -> list[BearingLine]:
@@ -352,21 +338,21 @@ class Reminder:
 
     def _read_statements(
         self, query: str, sessions: Sequence[str]
-    ) -> list[ProjectStatement]:
+    ) -> list[briefing.ProjectStatement]:
         """Return statements of people in these sessions, and notes in the default session, newest first.
 
         The newest memories are read, and of older memories only the nearest to the query in meaning.
         """
         agents = self._store.agents
-        read: dict[str, MemoryRecord] = {}
+        read: dict[str, values.MemoryRecord] = {}
         for names, most in (
             (sessions, MEMORIES_READ_MAX),
-            ([DEFAULT_SESSION], NOTES_READ_MAX),
+            ([values.DEFAULT_SESSION], NOTES_READ_MAX),
         ):
             newest = agents.latest(names, most)
             if len(newest) == most:
                 positions = agents.latest_positions(
-                    names, POSITIONS_MAX, without=ASSISTANT
+                    names, POSITIONS_MAX, without=briefing.ASSISTANT
                 )
                 nearest = self._service.vectors.nearest_of(
                     query, positions, OLDER_READ_MAX
@@ -379,9 +365,9 @@ class Reminder:
         # In the default session, messages with a role are those of programs that name no session.
         return [
             each
-            for each in find_statements(memories)
-            if each.memory.role != ASSISTANT
-            and not (each.memory.role and each.memory.session == DEFAULT_SESSION)
+            for each in briefing.find_statements(memories)
+            if each.memory.role != briefing.ASSISTANT
+            and not (each.memory.role and each.memory.session == values.DEFAULT_SESSION)
         ]
 
     def _find_by_words(
@@ -400,7 +386,7 @@ class Reminder:
         have nothing, the project's older sessions are searched too.
         """
 
-        def recall_hits(sessions: list[str] | None) -> list[Hit]:
+        def recall_hits(sessions: list[str] | None) -> list[values.Hit]:
             """Return the relevant hits of the query in these sessions, or in all for None."""
             recall = Recall(query, limit=20, session=sessions, explain=True)
             found = self._service.call(recall, groups={} if sessions else groups)
@@ -421,7 +407,7 @@ class Reminder:
         session: AgentSession,
         query: str,
         known: Collection[str],
-        hits: Sequence[Hit],
+        hits: Sequence[values.Hit],
     ) -> list[BearingLine]:
         """Return snippets of other sessions' hits that share keywords with the query, but are not `known`."""
         asked = parse_terms(query)
@@ -438,7 +424,7 @@ class Reminder:
         for hit, line in lines:
             if line.id in shown or edits.is_dropped(line.id):
                 continue
-            if is_sample(line.content) or not _is_relevant(
+            if briefing.is_sample(line.content) or not _is_relevant(
                 keywords, line.content, line.role
             ):
                 continue
@@ -477,7 +463,7 @@ def _leave_out_rules(
     ]
     if not stated:
         return line
-    text = leave_out_rules(stated, line.quote.text, message)
+    text = briefing.leave_out_rules(stated, line.quote.text, message)
     return replace(line, quote=replace(line.quote, text=text)) if text else None
 
 
@@ -497,7 +483,9 @@ def _join_messages(
     return list(joined.values())
 
 
-def _rate_keywords(query: str, statements: Iterable[ProjectStatement]) -> list[float]:
+def _rate_keywords(
+    query: str, statements: Iterable[briefing.ProjectStatement]
+) -> list[float]:
     """Return for each statement the share of the query's keywords in it, weighted by rarity."""
     all_keywords = [each.keywords for each in statements]
     asked = find_keywords(query)
@@ -514,13 +502,13 @@ def _rate_keywords(query: str, statements: Iterable[ProjectStatement]) -> list[f
 def _is_relevant(asked: frozenset[str], text: str, role: str) -> bool:
     """Return True if a text is no question, and has enough of the keywords `asked` and enough others."""
     if is_question(text) or (
-        not {"?", "？"}.isdisjoint(text) and not has_substance(text)
+        not {"?", "？"}.isdisjoint(text) and not briefing.has_substance(text)
     ):
         return False
     count = len(asked)
     least = max(min(count, KEYWORDS_MIN), ceil(count * KEYWORDS_SHARE_MIN))
     least = min(least, KEYWORDS_ENOUGH)
-    if role == ASSISTANT:
+    if role == briefing.ASSISTANT:
         least += ASSISTANT_KEYWORDS
     keywords = find_keywords(text)
     is_about = len(keywords & asked) >= least

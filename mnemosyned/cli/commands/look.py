@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import msgspec
 
-from mnemosyned.cli import options
-from mnemosyned.cli.arguments import make_parameters, project_key, read_fields
+from mnemosyned.cli import arguments, ids, options, registry, verb_command
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon
-from mnemosyned.cli.ids import with_whole_ids
 from mnemosyned.cli.output import listing, terminal
 from mnemosyned.cli.output.show import RENDERERS, Renderer, open_printer, show
-from mnemosyned.cli.registry import COMMANDS
-from mnemosyned.cli.verb_command import add_change, make_verb_command
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import day_at, in_zone, shift
@@ -30,15 +26,15 @@ if TYPE_CHECKING:
     from mnemosyned.verbs.facade import Caller
 
 
-endings = make_verb_command("endings", conversation.Endings)
-add_change(
+endings = verb_command.make_verb_command("endings", conversation.Endings)
+verb_command.add_change(
     endings,
     conversation.UndoEnding,
     {"undo": {"redo": "false"}, "redo": {"redo": "true"}},
     hint="say undo or redo and an id: mnem endings undo 01M2B9QW",
 )
-injections = make_verb_command("injections", conversation.Injections)
-add_change(
+injections = verb_command.make_verb_command("injections", conversation.Injections)
+verb_command.add_change(
     injections,
     conversation.RateInjection,
     {
@@ -84,14 +80,14 @@ def briefing(
         )
     with connect_to_daemon(context) as client:
         for change, id in chosen:
-            fields = with_whole_ids("edit_briefing", {"id": id}, client)
+            fields = ids.with_whole_ids("edit_briefing", {"id": id}, client)
             show(
                 call_daemon(
                     client, conversation.EditBriefing(fields["id"], **changes[change])
                 )
             )
             return 0
-        key = project_key(project or ".") or None
+        key = arguments.project_key(project or ".") or None
         told = call_daemon(client, conversation.Briefing(project=key))
     show(told)
     return 0 if told.lines else options.EXIT_NOTHING
@@ -106,7 +102,7 @@ RECORDS_SHOWN_MAX = 100_000_000
 
 def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  # noqa: ANN401
     """Print memories or summaries, up to `limit` or with `all_` all that match; return the exit code."""
-    fields = read_fields(given)
+    fields = arguments.read_fields(given)
     limit = RECORDS_SHOWN_MAX if all_ else 50
     typed = fields.pop("limit", None)
     if typed is not None and not all_:
@@ -152,7 +148,7 @@ def _read_pages(
         request = msgspec.structs.replace(request, after=page.next)
 
 
-list_command = make_verb_command("list", ListMemories)
+list_command = verb_command.make_verb_command("list", ListMemories)
 list_command.params.insert(  # before the formats of answers
     -3,
     click.Option(["--all", "all_"], is_flag=True, help="List everything that matches."),
@@ -374,7 +370,7 @@ def _period_command(name: str, unit: Unit, further: str = "") -> click.Command:
 
     Its help is the registry's summary, followed by `further`.
     """
-    params = make_parameters(ListMemories, PERIOD_FILTERS)
+    params = arguments.make_parameters(ListMemories, PERIOD_FILTERS)
     if name != "today":
         words = click.Argument(["when"], nargs=-1, metavar="[WHEN]")
         params.insert(0, words)
@@ -387,7 +383,7 @@ def _period_command(name: str, unit: Unit, further: str = "") -> click.Command:
         **given: Any,  # noqa: ANN401
     ) -> int:
         """Print the period around a typed time, or around today; return the exit code."""
-        request = parse_text(ListMemories, read_fields(given))
+        request = parse_text(ListMemories, arguments.read_fields(given))
         with connect_to_daemon(context) as client:
             typed = " ".join(when or ["today"])
             period = PeriodReader(client, request).read_period(typed, unit)
@@ -398,7 +394,7 @@ def _period_command(name: str, unit: Unit, further: str = "") -> click.Command:
         name,
         params=params,
         callback=click.pass_context(print_period),
-        help=COMMANDS[name].summary + further,
+        help=registry.COMMANDS[name].summary + further,
     )
 
 

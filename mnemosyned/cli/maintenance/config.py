@@ -16,11 +16,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from mnemosyned.cli.maintenance.service import (
-    configured_daemon,
-    daemon_environment,
-    daemon_options,
-)
+from mnemosyned.cli.maintenance import service
 from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import ask_user, cut_text, say, say_json, table
@@ -84,11 +80,11 @@ def present_sources() -> SettingSources:
         config = Config()
     process = None
     with suppress(MnemosynedError, OSError):
-        process = configured_daemon(config)
+        process = service.configured_daemon(config)
     if process is None:
         return present
-    options = daemon_options(process.pid)
-    environment = daemon_environment(process.pid)
+    options = service.daemon_options(process.pid)
+    environment = service.daemon_environment(process.pid)
     named = options.pop("--config", None) or environment.get(loading.CONFIG_VARIABLE)
     # Not the file that this shell names.
     file = Path(named) if named else default_config_file()

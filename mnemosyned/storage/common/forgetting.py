@@ -27,7 +27,7 @@ from mnemosyned.memory.forgetting import (
     name_matcher,
 )
 from mnemosyned.memory.values import RECOVERABLE, Action, MemoryRecord, Recoverable
-from mnemosyned.storage.common import listing, state
+from mnemosyned.storage.common import listing, state, undo
 from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.injections import forget_injected_words
 from mnemosyned.storage.common.learnings import (
@@ -52,11 +52,6 @@ from mnemosyned.storage.common.session import (
     optional_instant,
     reads,
     writes,
-)
-from mnemosyned.storage.common.undo import (
-    changed_after,
-    delete_actions,
-    insert_action,
 )
 
 LEARNING = "learning"
@@ -323,10 +318,10 @@ class DeletionStore(StorePart):
         the others are stored again when their source is read again.
         """
         if action:
-            insert_action(session, action)
+            undo.insert_action(session, action)
         found = self._find(session, ids)
         if import_id:
-            changed = changed_after(session, import_id)
+            changed = undo.changed_after(session, import_id)
             found = [each for each in found if (each.seq, "") not in changed]
         if grace:
             save_memories(session, [memory.seq for memory in found], grace)
@@ -395,7 +390,7 @@ class DeletionStore(StorePart):
     ) -> Removal:
         """Delete learnings; return how many. Save copies until `grace` ends, or request a purge for None."""
         if action:
-            insert_action(session, action)
+            undo.insert_action(session, action)
         if grace:
             learnings = learnings_where(session, "id", ids)
             copies = {learning.id: ForgottenCopy() for learning in learnings}
@@ -437,7 +432,7 @@ class DeletionStore(StorePart):
             if memory.superseded_at and session.successor_of(seq) is None:
                 # What superseded it is gone: it holds again.
                 state.end_supersession(session, seq)
-        delete_actions(
+        undo.delete_actions(
             session,
             "id = ANY(%(calls)s::text[]) AND NOT EXISTS (SELECT 1 FROM forgotten AS f "
             "WHERE f.owner = %(owner)s AND f.call = undo_action.id)",

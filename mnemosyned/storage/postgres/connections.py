@@ -18,12 +18,7 @@ from typing import TypeAlias, TypeVar
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from mnemosyned.errors import (
-    ConfigInvalid,
-    DatabaseUnreachable,
-    MemoryBusy,
-    StorageFailed,
-)
+from mnemosyned import errors
 from mnemosyned.fairness import count_server_time, note_database_time
 from mnemosyned.memory.engine_ports import PoolFigures
 from mnemosyned.storage.common.session import Row
@@ -61,9 +56,9 @@ def translate_error(error: BaseException, consequence: str = NOTHING_KEPT) -> Ex
     is_lost = is_unreachable(error)
     advice = _state_and_advice(error)[1] or (_LOST if is_lost else _UNKNOWN)
     why = f"{advice} (PostgreSQL says: {lines[0]})"
-    kind = DatabaseUnreachable if is_lost else StorageFailed
+    kind = errors.DatabaseUnreachable if is_lost else errors.StorageFailed
     if sqlstate(error) == _LOCKED:
-        kind = MemoryBusy
+        kind = errors.MemoryBusy
     told = why if getattr(error, "sqlstate", None) else advice
     failure = kind(f"{consequence}: {told}", reason=why)
     failure.explained = f"{consequence}: {why}"
@@ -265,7 +260,7 @@ class Connections:
         the connections are closed, `psycopg.Error`, and the errors of `admit`.
         """
         if self._is_closed:
-            raise StorageFailed(CLOSED)
+            raise errors.StorageFailed(CLOSED)
         asked = time.monotonic()
         self._wait_for_place(owner, use)
         try:
@@ -337,9 +332,9 @@ class Connections:
             if waiter in self._waiting:
                 self._waiting.remove(waiter)
         if waiter.is_locked_out:
-            raise MemoryBusy(LOCKED)
+            raise errors.MemoryBusy(LOCKED)
         if not waiter.woken.is_set():
-            raise MemoryBusy(BUSY.format(seconds=wait_s))
+            raise errors.MemoryBusy(BUSY.format(seconds=wait_s))
 
     def _wake_waiters(self) -> None:
         """Wake waiters in order while connections are free, except owners with their full share."""
@@ -481,7 +476,7 @@ def connect_once(dsn: str, *, limits: str = _WITH_LOCK_LIMIT) -> Connection:
         host = "none@"
     # With a bare @, the end of a password is taken for the host. A socket may have one, too.
     if "@@" in dsn or ("@" in host and not host.startswith(("@", "/"))):
-        raise ConfigInvalid(
+        raise errors.ConfigInvalid(
             "database: this is no URL of a PostgreSQL database; a % or @ within a password is "
             "written %25 or %40",
             field="database",

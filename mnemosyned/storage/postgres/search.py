@@ -8,14 +8,7 @@ from itertools import chain
 
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.ports import SearchStore
-from mnemosyned.search.finding import (
-    LISTED_MAX,
-    ORDERED_MAX,
-    REACH,
-    IndexedTable,
-    OriginalTotals,
-    find_candidates,
-)
+from mnemosyned.search import finding
 from mnemosyned.search.query import (
     Documents,
     Match,
@@ -145,14 +138,14 @@ class PostgresIndex(CommonIndex):
         self._read: dict[int, Row] = {}
         """Rows of `MATCH_FIELDS` by row number, as far as they were read."""
 
-    def totals(self) -> OriginalTotals:
+    def totals(self) -> finding.OriginalTotals:
         row = (self._session.first or self._session.execute(TOTALS)).fetchone()
         if row is None:
             raise NotFound("this owner was removed from the database")
         *totals, last, rewordings = row
         self._session.owner_version = totals[-1]
         self._all_words.use_cache(self._kept, postings.Moment(rewordings, last))
-        return OriginalTotals(*totals)
+        return finding.OriginalTotals(*totals)
 
     def word_rows(self, query: Query | None = None) -> PostgresWords:
         narrow = listing.query_filter(self._session, query) if query else None
@@ -161,7 +154,7 @@ class PostgresIndex(CommonIndex):
         return PostgresWords(self._session, narrow, self._all_words)
 
     def rows_of_grams(
-        self, table: IndexedTable, terms: Sequence[str], query: Query
+        self, table: finding.IndexedTable, terms: Sequence[str], query: Query
     ) -> list[list[int]]:
         owner, narrow = self._session.owner, listing.episode_filter(query)
         if table == "memory":
@@ -181,18 +174,18 @@ class PostgresIndex(CommonIndex):
         self, source: postings.Source, words: Iterable[postings.AnyOf], narrow: Filter
     ) -> list[list[int]]:
         """Return the newest row numbers of each word in an index, within a filter."""
-        asked = [postings.Asked(word, LISTED_MAX) for word in words]
+        asked = [postings.Asked(word, finding.LISTED_MAX) for word in words]
         found = postings.rows_of_each(
             self._session, asked, narrow, newest=True, source=source
         )
-        return [merge_newest(parts, LISTED_MAX) for parts in found]
+        return [merge_newest(parts, finding.LISTED_MAX) for parts in found]
 
     def first_with_words(self, words: Sequence[Forms], query: Query) -> set[int]:
         rows = postings.rows_with_all(
             self._session,
             [postings.AnyOf.from_forms(self._session.owner, forms) for forms in words],
             listing.memory_filter(query),
-            limit=ORDERED_MAX,
+            limit=finding.ORDERED_MAX,
             order="ASC" if query.order is TimeOrder.EARLIEST else "DESC",
         )
         return set(rows)
@@ -250,7 +243,7 @@ class PostgresIndex(CommonIndex):
             positions=[match.position for match in matches],
             sessions=[match.session for match in matches],
             sources=[match.source for match in matches],
-            reach=REACH,
+            reach=finding.REACH,
             most=len(RANKING_WEIGHTS.neighbors),
             **narrow.values,
         )
@@ -277,7 +270,7 @@ class PostgresSearch(StorePart, SearchStore):
             return SearchCandidates()
         with self._engine.pool.reading(self._engine.owner, first=TOTALS) as session:
             index = PostgresIndex(session, self._kept)
-            return find_candidates(index, query, self._engine.frequencies)
+            return finding.find_candidates(index, query, self._engine.frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
         asked = {position for result in results for position in result.positions}

@@ -11,14 +11,7 @@ from heapq import nlargest
 from mnemosyned.memory.listing import LIST_LIMITS
 from mnemosyned.memory.ports import SearchStore
 from mnemosyned.memory.values import Tier
-from mnemosyned.search.finding import (
-    LISTED_MAX,
-    ORDERED_MAX,
-    REACH,
-    IndexedTable,
-    OriginalTotals,
-    find_candidates,
-)
+from mnemosyned.search import finding
 from mnemosyned.search.query import (
     Documents,
     Match,
@@ -29,22 +22,6 @@ from mnemosyned.search.query import (
 from mnemosyned.search.scoring import READ_CHARS_MAX
 from mnemosyned.search.words import Forms, Having, WordRows
 from mnemosyned.storage.common import listing
-from mnemosyned.storage.common.listing import (
-    EVERYTHING,
-    FEW_MAX,
-    Condition,
-    Filter,
-    ListStore,
-    asked_conditions,
-    column_conditions,
-    id_range,
-    in_force_conditions,
-    join_conditions,
-    one_of_condition,
-    source_name_conditions,
-    summary_conditions,
-    time_conditions,
-)
 from mnemosyned.storage.common.search import CommonIndex
 from mnemosyned.storage.common.session import StorePart, instant
 from mnemosyned.storage.common.state import episode_at
@@ -67,9 +44,9 @@ def tables_of(tier: Tier | None) -> tuple[str, ...]:
     return tables.get(tier, ("archive",))
 
 
-def term_conditions(terms: Terms, seq: str) -> list[Condition]:
+def term_conditions(terms: Terms, seq: str) -> list[listing.Condition]:
     """Return one condition per term: the text or speaker has the term. `seq` is SQL for the row number."""
-    conditions: list[Condition] = []
+    conditions: list[listing.Condition] = []
     for number, term in enumerate((*terms.words, *terms.grams)):
         forms = [term, *accent_variants(term)]
         found = {"memory_gram_fts": any_of([*forms, *map(glued_terms, forms)])}
@@ -80,11 +57,11 @@ def term_conditions(terms: Terms, seq: str) -> list[Condition]:
             for index in found
         )
         values = {f"{index}_{number}": match for index, match in found.items()}
-        conditions.append(Condition(f"{seq} IN ({rows})", values))
+        conditions.append(listing.Condition(f"{seq} IN ({rows})", values))
     return conditions
 
 
-def query_filter(session: SqliteSession, query: Query) -> Filter:
+def query_filter(session: SqliteSession, query: Query) -> listing.Filter:
     """Return a question's filter for memories.
 
     If sessions or tags leave at most `FEW_MAX` memories, `only` has their row numbers.
@@ -93,52 +70,55 @@ def query_filter(session: SqliteSession, query: Query) -> Filter:
     if not (query.sessions or query.tags):
         return narrow
     conditions = [
-        *column_conditions(query.columns, "+{}"),
-        *source_name_conditions(query.source_names, "+source"),
-        *time_conditions(query, first="+created_at", last="+created_at"),
-        *in_force_conditions(query.valid_at, superseded=query.superseded, seq="seq"),
+        *listing.column_conditions(query.columns, "+{}"),
+        *listing.source_name_conditions(query.source_names, "+source"),
+        *listing.time_conditions(query, first="+created_at", last="+created_at"),
+        *listing.in_force_conditions(
+            query.valid_at, superseded=query.superseded, seq="seq"
+        ),
     ]
     if query.tags:  # few rows, so that the others need not be looked at
-        named = one_of_condition("name", "tags", query.tags)
+        named = listing.one_of_condition("name", "tags", query.tags)
         text = f"seq IN (SELECT memory_seq FROM tag WHERE {named.text})"
         conditions.append(named._replace(text=text))
-    held = join_conditions(conditions)
+    held = listing.join_conditions(conditions)
     rows: list[int] = []
     for table in tables_of(query.tier):
         rows += session.column(
             f"SELECT seq FROM {table} WHERE 1{held.text} LIMIT :limit",
             **held.values,
-            limit=FEW_MAX + 1 - len(rows),
+            limit=listing.FEW_MAX + 1 - len(rows),
         )
-    return narrow if len(rows) > FEW_MAX else narrow._replace(only=sorted(rows))
+    return narrow if len(rows) > listing.FEW_MAX else narrow._replace(only=sorted(rows))
 
 
-def memory_filter(query: Query) -> Filter:
+def memory_filter(query: Query) -> listing.Filter:
     """Return the SQL filter of a question for the full-text index of memories."""
     if query.selects_all:
-        return EVERYTHING
+        return listing.EVERYTHING
     column = "ifnull(w.{0}, a.{0})"
     when = column.format("created_at")
     conditions = [
-        *column_conditions(query.columns, column),
-        *source_name_conditions(query.source_names, column.format("source")),
-        *time_conditions(query, first=when, last=when),
+        *listing.column_conditions(query.columns, column),
+        *listing.source_name_conditions(query.source_names, column.format("source")),
+        *listing.time_conditions(query, first=when, last=when),
     ]
     if query.tier is not None:
         table = "w" if query.tier is Tier.WORKING else "a"
-        conditions.append(Condition(f"{table}.seq IS NOT NULL", {}))
+        conditions.append(listing.Condition(f"{table}.seq IS NOT NULL", {}))
     joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
     joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
-    return join_conditions(
-        [*conditions, *asked_conditions(query, "f.rowid")], joins if conditions else ""
+    return listing.join_conditions(
+        [*conditions, *listing.asked_conditions(query, "f.rowid")],
+        joins if conditions else "",
     )
 
 
-def episode_filter(query: Query) -> Filter:
+def episode_filter(query: Query) -> listing.Filter:
     """Return the SQL filter of a question for the full-text indexes of summaries."""
-    conditions = summary_conditions(query)
+    conditions = listing.summary_conditions(query)
     joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if conditions else ""
-    return join_conditions(conditions, joins)
+    return listing.join_conditions(conditions, joins)
 
 
 _HOMES = ("working_memory", "archive", "episodic_memory")
@@ -154,7 +134,7 @@ _GROUPS = (
 )
 
 
-class SqliteLists(ListStore):
+class SqliteLists(listing.ListStore):
     """A `ListStore` on one SQLite file."""
 
     _groups = _GROUPS
@@ -166,15 +146,15 @@ class SqliteLists(ListStore):
         return [
             prefix
             for prefix in prefixes
-            if session.execute(_ANY, id_range(prefix) * len(_HOMES)).fetchone()
+            if session.execute(_ANY, listing.id_range(prefix) * len(_HOMES)).fetchone()
         ]
 
     def _tier_tables(
         self, tier: Tier | None
-    ) -> Iterable[tuple[str, Sequence[Condition]]]:
+    ) -> Iterable[tuple[str, Sequence[listing.Condition]]]:
         return [(table, ()) for table in tables_of(tier)]
 
-    def _term_conditions(self, terms: Terms, seq: str) -> list[Condition]:
+    def _term_conditions(self, terms: Terms, seq: str) -> list[listing.Condition]:
         return term_conditions(terms, seq)
 
     def _rows_of_roles_if_few(
@@ -213,7 +193,9 @@ def covering_ranges(rows: Sequence[int]) -> list[tuple[int, int]]:
 class FtsWords(WordRows):
     """The rows of words in FTS5's indexes, within the filters of a question."""
 
-    def __init__(self, session: SqliteSession, narrow: Filter, *, glued: bool) -> None:
+    def __init__(
+        self, session: SqliteSession, narrow: listing.Filter, *, glued: bool
+    ) -> None:
         """Search within a filter; `glued` is True if the index of character pairs may have words."""
         self.is_filtered = bool(narrow.joins or narrow.text)
         self.rows_if_few = narrow.only
@@ -282,7 +264,7 @@ class SqliteIndex(CommonIndex):
         self._glued = {"memory": False, "episode": False}
         """Whether a second index has any word that touches a script without spaces."""
 
-    def totals(self) -> OriginalTotals:
+    def totals(self) -> finding.OriginalTotals:
         glued = quote_word(GLUED)
         rows = self._session.execute(
             # Each memory and each edit has a new number.
@@ -298,7 +280,7 @@ class SqliteIndex(CommonIndex):
         *_, numbers, states, memories, episodes = rows[0]
         self._glued = {"memory": memories, "episode": episodes}
         characters = working[1] + archived[1]
-        return OriginalTotals(
+        return finding.OriginalTotals(
             working[0] + archived[0],
             characters,
             slept=archived[0] > 0,
@@ -307,14 +289,14 @@ class SqliteIndex(CommonIndex):
         )
 
     def word_rows(self, query: Query | None = None) -> FtsWords:
-        narrow = query_filter(self._session, query) if query else EVERYTHING
+        narrow = query_filter(self._session, query) if query else listing.EVERYTHING
         return FtsWords(self._session, narrow, glued=self._glued["memory"])
 
     def rows_of_grams(
-        self, table: IndexedTable, terms: Sequence[str], query: Query
+        self, table: finding.IndexedTable, terms: Sequence[str], query: Query
     ) -> list[list[int]]:
         index = f"{table}_gram_fts"
-        if not self._matching_rows(index, any_of(terms), EVERYTHING, limit=1):
+        if not self._matching_rows(index, any_of(terms), listing.EVERYTHING, limit=1):
             return [[] for _ in terms]
         narrow = memory_filter(query) if table == "memory" else episode_filter(query)
         return [self._matching_rows(index, quote_word(term), narrow) for term in terms]
@@ -345,7 +327,7 @@ class SqliteIndex(CommonIndex):
                 all_of([[forms] for forms in known]),
                 memory_filter(query),
                 direction=direction,
-                limit=ORDERED_MAX,
+                limit=finding.ORDERED_MAX,
             )
         }
 
@@ -370,10 +352,10 @@ class SqliteIndex(CommonIndex):
         self,
         table: str,
         match: str,
-        narrow: Filter,
+        narrow: listing.Filter,
         *,
         direction: str = "DESC",
-        limit: int = LISTED_MAX,
+        limit: int = finding.LISTED_MAX,
     ) -> list[int]:
         """Return up to `limit` matching row numbers that pass a filter, in order ASC or DESC."""
         return self._session.column(
@@ -403,7 +385,11 @@ class SqliteIndex(CommonIndex):
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
         reaches = [
-            (match.position - REACH, match.position + REACH, match.session)
+            (
+                match.position - finding.REACH,
+                match.position + finding.REACH,
+                match.session,
+            )
             for match in matches
         ]
         narrow = listing.join_conditions(
@@ -445,7 +431,7 @@ class SqliteSearch(StorePart, SearchStore):
             return SearchCandidates()
         with self._engine.reading() as session:
             frequencies = self._engine.frequencies
-            return find_candidates(SqliteIndex(session), query, frequencies)
+            return finding.find_candidates(SqliteIndex(session), query, frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
         positions = {each for result in results for each in result.positions}

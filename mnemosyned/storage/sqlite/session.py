@@ -27,19 +27,13 @@ from mnemosyned.memory.values import (
     Tier,
     column_list,
 )
+from mnemosyned.storage.common import session
 from mnemosyned.storage.common.rows import (
     ROW_COLUMNS,
     detail_from,
     episode_values,
     memory_of,
     stored_values,
-)
-from mnemosyned.storage.common.session import (
-    BELOW,
-    FIRST_BELOW,
-    CommonSession,
-    Row,
-    episode_changes,
 )
 from mnemosyned.storage.sqlite import fulltext
 from mnemosyned.text.details import Detail
@@ -73,7 +67,7 @@ def instant_text(moment: datetime) -> str:
 _TIME_COLUMNS = [field.column for field in ROW_FIELDS if field.kind is FieldKind.TIME]
 
 
-def memory_row(memory: MemoryRecord | ExportedMemory) -> Row:
+def memory_row(memory: MemoryRecord | ExportedMemory) -> session.Row:
     """Return the values of a memory for the columns `MEMORY_COLUMNS`, in order."""
     values = stored_values(ROW_COLUMNS, memory)
     for column in _TIME_COLUMNS:
@@ -129,7 +123,7 @@ _WITH_MEMORY = re.compile(
 _TIERS = {"fresh AS f": "working_memory AS m", "placed AS p": "archive AS m"}
 
 
-class SqliteSession(sqlite3.Connection, CommonSession):
+class SqliteSession(sqlite3.Connection, session.CommonSession):
     """A connection that also runs the statements which both engines have alike.
 
     Values by place (`?`) are for statements of SQLite alone, and bound as they are.
@@ -206,9 +200,9 @@ class SqliteSession(sqlite3.Connection, CommonSession):
 
     def details_under(self, summary: str, *, secrets: bool = False) -> Iterator[Detail]:
         rows = self.execute(
-            f"{BELOW} SELECT k.name, d.value, d.sensitive, a.id, EXISTS ("
+            f"{session.BELOW} SELECT k.name, d.value, d.sensitive, a.id, EXISTS ("
             "SELECT 1 FROM memory_state AS s WHERE s.memory_seq = a.seq "
-            f"AND s.superseded_at IS NOT NULL) FROM {'below' if secrets else FIRST_BELOW} "
+            f"AND s.superseded_at IS NOT NULL) FROM {'below' if secrets else session.FIRST_BELOW} "
             "CROSS JOIN archive AS a ON a.episode_seq = below.seq "
             "CROSS JOIN detail AS d ON d.memory_seq = a.seq "
             "JOIN detail_kind AS k ON k.number = d.kind "
@@ -241,7 +235,9 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     ) -> None:
         self._write_episode_grams(seq, remove=True)
         values = episode_values(episode, index_terms)
-        self.update("episode", episode_changes(values, is_rollup=is_rollup), seq=seq)
+        self.update(
+            "episode", session.episode_changes(values, is_rollup=is_rollup), seq=seq
+        )
         self._write_episode_grams(seq)
 
     def empty_episode(self, seq: int, *, originals: int) -> None:

@@ -22,19 +22,7 @@ from mnemosyned.storage.common.session import StorePart, as_method, reads, write
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, WatchStore
 from mnemosyned.storage.common.undo import RetentionStore, UndoStore
-from mnemosyned.storage.sqlite import fulltext, memories, ownership
-from mnemosyned.storage.sqlite.connections import (
-    Checkpoints,
-    Readers,
-    SqliteEngine,
-    Writer,
-    checkpoint_log,
-    commit_frames_in_log,
-    failure_reason,
-    lost_transactions,
-    open_writer,
-    translate_error,
-)
+from mnemosyned.storage.sqlite import connections, fulltext, memories, ownership
 from mnemosyned.storage.sqlite.copies import CopyDamaged, back_up
 from mnemosyned.storage.sqlite.exchange import SqliteExporting, SqliteRestoring
 from mnemosyned.storage.sqlite.forgetting import SqliteDeletion
@@ -46,14 +34,14 @@ from mnemosyned.storage.sqlite.session import SqliteSession
 class SqliteMaintenance(StorePart, MaintenanceStore):
     """A `MaintenanceStore` on one SQLite file."""
 
-    _engine: SqliteEngine
+    _engine: connections.SqliteEngine
 
     def __init__(
         self,
-        engine: SqliteEngine,
+        engine: connections.SqliteEngine,
         *,
         file: ownership.DatabaseFile,
-        checkpoints: Checkpoints,
+        checkpoints: connections.Checkpoints,
         warnings: Sequence[str],
     ) -> None:
         super().__init__(engine)
@@ -137,7 +125,7 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
                 f"no backup was made: {reason}", reason=reason
             ) from error
         except (OSError, sqlite3.Error) as error:
-            raise translate_error(error, "no backup was made") from error
+            raise connections.translate_error(error, "no backup was made") from error
 
 
 READERS = 4
@@ -158,11 +146,13 @@ class SqliteStore(MemoryStore):
         self.database = database = file.path
         self.schema_version = schema_version(connection)
         self._file = file
-        self._writer = Writer(connection, secured=file.secure_connection)
-        self._readers = Readers(database, size=READERS, check=self._check_readable)
-        self._checkpoints = Checkpoints(database, check=file.check)
+        self._writer = connections.Writer(connection, secured=file.secure_connection)
+        self._readers = connections.Readers(
+            database, size=READERS, check=self._check_readable
+        )
+        self._checkpoints = connections.Checkpoints(database, check=file.check)
         file.renewed = self._renew
-        engine = SqliteEngine(self._writer, self._readers)
+        engine = connections.SqliteEngine(self._writer, self._readers)
         self.memories = RecordStore(engine, memories.SqliteIntake)
         self.lists = SqliteLists(engine)
         self.search = SqliteSearch(engine)
@@ -225,8 +215,8 @@ def open_store(
             store = _prepare_store(file, migrations)
         except (OSError, sqlite3.Error) as error:
             raise StorageFailed(
-                f"{database} cannot be opened as a memory: {failure_reason(error)}",
-                reason=failure_reason(error),
+                f"{database} cannot be opened as a memory: {connections.failure_reason(error)}",
+                reason=connections.failure_reason(error),
             ) from error
         stack.callback(store.close)
         yield store
@@ -234,12 +224,16 @@ def open_store(
 
 def _prepare_store(file: ownership.DatabaseFile, migrations: Path) -> SqliteStore:
     """Open the database, repair its indexes, upgrade its schema, and return the store."""
-    left = commit_frames_in_log(file.path)
-    connection = open_writer(file.path, check=partial(refuse_foreign, path=file.path))
+    left = connections.commit_frames_in_log(file.path)
+    connection = connections.open_writer(
+        file.path, check=partial(refuse_foreign, path=file.path)
+    )
     try:
         warnings = file.warnings()
         if left:
-            lost = lost_transactions(file.path, left, checkpoint_log(connection))
+            lost = connections.lost_transactions(
+                file.path, left, connections.checkpoint_log(connection)
+            )
             warnings += [lost] if lost else []
         # Before a statement of this connection names an index.
         warnings += [
@@ -248,7 +242,7 @@ def _prepare_store(file: ownership.DatabaseFile, migrations: Path) -> SqliteStor
         ]
         if upgrade(connection, migrations):
             # The file is a database with tables from its first moment on.
-            checkpoint_log(connection)
+            connections.checkpoint_log(connection)
         if schema_version(connection) >= fulltext.REINDEXING:
             fulltext.finish_reindexing(connection)
         file.save_companion_identities()
