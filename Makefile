@@ -521,12 +521,14 @@ install: ## package, user unit and config for the present user; starts the daemo
 	@if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then home=$(NEW) && $(LLAMA_INSTALL); \
 		elif $(APP)/venv/bin/python -c 'import llama_cpp' 2>/dev/null; then \
 		echo "llama.cpp was there: make install-llm brings it back"; fi
+	@grep -lIr --exclude-dir=lib --exclude-dir=lib64 '$(NEW)' $(NEW) \
+		| xargs sed -i 's|$(NEW)|$(APP)/venv|g'
 	@$(STOP)
 	@if $(UNIT_LOADED); then systemctl --user stop mnemosyned; fi
-	@rm -rf $(APP)/venv
-	@mv $(NEW) $(APP)/venv
-	@grep -lIr --exclude-dir=lib --exclude-dir=lib64 '$(NEW)' $(APP)/venv \
-		| xargs sed -i 's|$(NEW)|$(APP)/venv|g'
+	@# Renamed, as an installation that is killed while it deletes the old one would leave none.
+	@rm -rf $(NEW).old
+	@if [ -e $(APP)/venv ]; then mv $(APP)/venv $(NEW).old; fi; mv $(NEW) $(APP)/venv
+	@rm -rf $(NEW).old
 	@mkdir -p $(PREFIX)/bin $(dir $(UNIT))
 	@mkdir -p -m 700 $(dir $(CONFIG)) $(STATE)
 	@ln -sf $(addprefix $(APP)/venv/bin/,mnemosyned mnem mnem-hook) $(PREFIX)/bin/
@@ -631,7 +633,7 @@ uninstall: ## undo `make install`; your memory and a config you changed stay
 			|| echo "not all that setup wrote is out: see above, and $(STATE)/setup/journal.json"; fi
 	rm -f $(addprefix $(PREFIX)/bin/,mnemosyned mnem mnem-hook) $(UNIT)
 	rm -f $(UNIT).d/without-user-namespaces.conf
-	rm -rf $(APP)/venv $(NEW)
+	rm -rf $(APP)/venv $(NEW) $(NEW).old
 	@set -e; if [ -d $(SHARE) ]; then cd $(SHARE); rm -f $(PAGES); \
 		for folder in $(sort $(dir $(PAGES))); do if [ -d $$folder ]; then \
 			rmdir -p --ignore-fail-on-non-empty $$folder; fi; done; fi

@@ -121,12 +121,18 @@ def test_an_installation_runs_is_upgraded_and_leaves_only_memory_when_undone(
     codes = [run(step, home).returncode for step in steps]
     failed = make("install", home, works=False, without_index=True)
     status = run("mnem status", home)
+    killing = 'rm "$@"; case "$*" in *venv*) kill -9 $PPID;; esac'
+    program(home / "bin" / "rm", f"/bin/{killing}")
+    make("install", home, works=False, first_on_path=home / "bin")
+    (home / "bin" / "rm").unlink()
+    restarted = run("mnem start", home)
     upgraded = make("install EXTRAS=personal", home)
 
     assert "the daemon runs already" in bare.stderr
     assert codes == [0, 0]
     assert "with the extras that were there: postgres" in failed
     assert status.returncode == 0, "the old one still runs"
+    assert "started, as process" in restarted.stderr, "it was killed before the new one"
     assert "with the extras that were there: postgres" in upgraded
     assert "stopped process" in upgraded
     assert "installed, and it runs" in upgraded
