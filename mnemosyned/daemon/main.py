@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -251,7 +251,15 @@ class Daemon:
             if config.metrics_listen and self._is_first:
                 self._serve_metrics(stack, config.metrics_listen, collectors)
             if endpoint := config.tracing.endpoint:
-                activity.trace = stack.enter_context(_trace_requests(endpoint))
+                try:
+                    # Loaded here: without traces nobody needs the package.
+                    from mnemosyned.daemon.tracing import trace_requests  # noqa: PLC0415
+                except ImportError as error:
+                    raise errors.ConfigInvalid(
+                        f"tracing.endpoint needs OpenTelemetry: {install_command('otel')}",
+                        field="tracing.endpoint",
+                    ) from error
+                activity.trace = stack.enter_context(trace_requests(endpoint))
             memory = self._await_memories(stack)
             if memory is None:
                 return
@@ -529,19 +537,6 @@ class Daemon:
         if now - self._extended >= 1:
             self._extended = now
             notify_service_manager(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
-
-
-def _trace_requests(endpoint: str) -> AbstractContextManager[metrics.Trace]:
-    """Return a context manager that sends traces to a collector's URL. Raises `ConfigInvalid`."""
-    try:
-        # Loaded here: without traces nobody needs the package.
-        from mnemosyned.daemon.tracing import trace_requests  # noqa: PLC0415
-    except ImportError as error:
-        raise errors.ConfigInvalid(
-            f"tracing.endpoint needs OpenTelemetry: {install_command('otel')}",
-            field="tracing.endpoint",
-        ) from error
-    return trace_requests(endpoint)
 
 
 def _load_certificate(config: Config) -> listening.Certificate | None:

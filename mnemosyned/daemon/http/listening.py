@@ -192,16 +192,14 @@ def _lock_file(lock: Path, path: Path) -> int:
         descriptor = os.open(lock, flags, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(descriptor), lock.lstat()):
-                return descriptor
-        except BlockingIOError:
+        except OSError as error:
             os.close(descriptor)
-            raise _socket_in_use_error(path) from None
-        except FileNotFoundError:  # its owner unlinked it after it was opened here
-            pass
-        except BaseException:
-            os.close(descriptor)
+            if isinstance(error, BlockingIOError):
+                raise _socket_in_use_error(path) from None
             raise
+        # Its owner may have unlinked it after it was opened here.
+        if _has_file(lock, os.fstat(descriptor)):
+            return descriptor
         os.close(descriptor)
 
 
