@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from e2e.authorities import Authority
@@ -26,6 +27,7 @@ from support.postgres import open_owners, run
 
 from mnemosyned import Client
 from mnemosyned.agents.hooks.remote import SEND_S
+from mnemosyned.cli.maintenance import checks
 from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.memory.listing import ListOrder
 
@@ -392,7 +394,9 @@ def test_a_setup_explains_a_bad_connection(server: Server, laptop: Laptop) -> No
         assert "refuses the token" in refused("--token-file", token, "--ca", ca)
 
 
-def test_a_code_is_all_that_a_laptop_needs(server: Server, laptop: Laptop) -> None:
+def test_a_code_is_all_that_a_laptop_needs(
+    server: Server, laptop: Laptop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with open_owners(server.dsn) as owners:
         (made,) = owners.invite([("anna", (Scope.READ, Scope.WRITE), 1.0)], lasts=WEEK)
     words = ("login", server.url, "--ca", str(server.authority.file))
@@ -422,6 +426,12 @@ def test_a_code_is_all_that_a_laptop_needs(server: Server, laptop: Laptop) -> No
         looked = laptop.mnem("doctor")
         assert f"your own, at {server.url}, answers" in looked.stdout.decode()
         assert looked.returncode == 0, looked.stdout
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(folder.parent))
+        real = time.time
+        with monkeypatch.context() as clock:
+            clock.setattr(time, "time", lambda: real() - 600)
+            *_, last = checks.check_login(cast("Any", None))
+        assert "s behind the server's" in last.text
         assert json.loads(saved.read_text())["renew_at"] > fields["renew_at"] - 100
 
     listen = server.settings["MNEMOSYNE_LISTEN"]

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from functools import partial
 from importlib.util import find_spec
@@ -37,6 +38,7 @@ from mnemosyned.cli.maintenance import service
 from mnemosyned.cli.maintenance.databases import check_restorable
 from mnemosyned.cli.output.terminal import count_of, local_time
 from mnemosyned.client.connection import Connection
+from mnemosyned.client.http import exchange
 from mnemosyned.client.remote import remote_of
 from mnemosyned.config import loading, settings
 from mnemosyned.models.catalog import MAGIC, ModelStore
@@ -128,6 +130,7 @@ class Installation:
 
 ANSWER_S = 10.0
 CERTIFICATE_LEFT_S = 14 * 86_400
+CLOCK_OFF_MAX_S = 60
 SQLITE_MIN = (3, 37, 0)
 """The first version with STRICT tables."""
 START, START_ANEW = "mnem start", "mnem stop; mnem start"
@@ -248,12 +251,25 @@ def check_login(_: Installation) -> Iterator[Finding]:
             with Connection.to(remote, timeout_s=ANSWER_S) as client:
                 client.page("/openapi.json")  # for a token of any scope
             yield ok("login", f"{saved.describe(SERVER)}, answers")
-            if remote.tls:
-                with cast("ssl.SSLSocket", remote.connect(ANSWER_S)) as sealed:
+            with remote.connect(ANSWER_S) as connection:
+                head = b"GET /readyz HTTP/1.1\r\n" + remote.headers + b"\r\n"
+                date = exchange(connection, head).headers.get("date")
+                if remote.tls:
+                    sealed = cast("ssl.SSLSocket", connection)
                     ends = str((sealed.getpeercert() or {})["notAfter"])
-                if ssl.cert_time_to_seconds(ends) < time.time() + CERTIFICATE_LEFT_S:
-                    text = f"the certificate of {saved.url} ends {ends}; tell whoever runs the server"
-                    yield warning("login", text)
+            if date:
+                ahead_s = time.time() - parsedate_to_datetime(date).timestamp()
+                if abs(ahead_s) > CLOCK_OFF_MAX_S:
+                    side = "ahead of" if ahead_s > 0 else "behind"
+                    text = f"this machine's clock is {abs(ahead_s):,.0f} s {side} the server's"
+                    yield warning(
+                        "login", f"{text}: messages get wrong times", "timedatectl"
+                    )
+            if remote.tls and (
+                ssl.cert_time_to_seconds(ends) < time.time() + CERTIFICATE_LEFT_S
+            ):
+                text = f"the certificate of {saved.url} ends {ends}; tell whoever runs the server"
+                yield warning("login", text)
     except (errors.MnemosynedError, OSError, ValueError) as error:
         yield problem("login", str(error))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -433,6 +434,10 @@ class HttpProtocol:
         """Add the headers of the response and the listener to `headers`; return the bytes of the head."""
         if response.content_type:
             headers.insert(0, ("Content-Type", response.content_type))
+        if not self.local:
+            # Another machine may have another clock.
+            date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())
+            headers.append(("Date", date))
         headers.extend((*self._access.headers, *response.headers))
         return self._http.send(
             h11.Response(
