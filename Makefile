@@ -474,6 +474,9 @@ bench-meaning: $(COMPILED) ## questions in other languages and words, about noth
 bench-qmsum: $(COMPILED) ## questions about meetings, before and after a sleep, next to bare FTS5; DATA=…/qmsum [ENCODER=0]
 	$(BIN)/python tests/bench/bench_qmsum.py --data "$(DATA)" $(if $(filter 0,$(ENCODER)),--no-encoder)
 
+bench-madial: $(COMPILED) ## memories that a conversation calls for without a question, in English and Chinese; DATA=…/madial [ENCODER=0]
+	$(BIN)/python tests/bench/bench_madial.py --data "$(DATA)" $(if $(filter 0,$(ENCODER)),--no-encoder)
+
 bench-events: $(COMPILED) ## events that people marked, named by summaries of every level; DATA=…/locomo10.json [HALF=tune]
 	$(BIN)/python tests/bench/bench_events.py --data "$(DATA)" $(if $(HALF),--half "$(HALF)")
 

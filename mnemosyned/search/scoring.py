@@ -33,6 +33,7 @@ from mnemosyned.text.terms import (
     has_unspaced_script,
     irregular_forms,
     is_vague,
+    length_in_letters,
     stem,
     stem_prefix,
     stems_with_content,
@@ -525,8 +526,8 @@ def candidate_scores(
             covered = max(covered, share)
             if covered == 1.0:
                 break
-        lengths = {position: len(match.content) for position, match in matches.items()}
         cosines = candidates.nearness.cosines
+        lengths = {row: length_in_letters(matches[row].content) for row in cosines}
         similar = {
             row: (max(0.0, near),)
             for row, near in cosines.items()

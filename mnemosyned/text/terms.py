@@ -464,6 +464,13 @@ def may_be_unspaced(text: str) -> bool:
     return bool(text.encode("utf-8", "surrogatepass").translate(None, _SPACED_BYTES))
 
 
+def length_in_letters(text: str) -> int:
+    """Return a text's length, where a character of a script without spaces counts as three letters."""
+    if not may_be_unspaced(text):
+        return len(text)
+    return len(text) + 2 * sum(map(len, _UNSPACED_RUN.findall(text)))
+
+
 def has_unspaced_script(text: str) -> bool:
     """Return whether a text has a letter of a script without spaces, such as Chinese or Thai."""
     return _UNSPACED_RUN.search(text) is not None

@@ -174,6 +174,22 @@ def test_what_is_said_next_to_a_similar_line_is_more_similar(role: str) -> None:
     assert (meaning[2] > meaning[9]) == (role == "Ann")
 
 
+def test_a_chinese_line_is_no_shorter_than_its_translation() -> None:
+    near = Nearness({1: 0.3, 2: 0.29}, vector_only_min=0.2)
+    lines = [
+        far(1, "Lisa and her neighbor planted flowers"),
+        far(2, "莉莎和邻居老李一起在社区花园里种了花"),
+    ]
+    corpus = Corpus(count=COUNT, frequencies={"bike": 5})
+
+    english, chinese = rank(
+        query(), SearchCandidates(lines, corpus=corpus, nearness=near)
+    )
+
+    meaning = {place.memory: place.parts.meaning for place in (english, chinese)}
+    assert meaning[2] > 0.95 * meaning[1]
+
+
 def test_the_store_says_who_stands_beside_whom() -> None:
     asked = query()
     corpus = Corpus(count=COUNT, frequencies={"bike": 5})
