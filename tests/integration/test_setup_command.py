@@ -295,14 +295,14 @@ def test_packages_are_written_once_with_the_parts_of_a_setup(home: Path) -> None
     assert {"claude", "codex", "gemini"} <= set(commands)
 
 
-def checked(*reports: AgentActivity) -> ToolCheck:
+def checked(*reports: AgentActivity, tool: str = "claude-code") -> ToolCheck:
     machine = Machine.present()
     site = SetupSite(
         machine=machine,
         programs=Programs.of(machine, Path(sys.prefix) / "bin" / "mnem"),
     )
     journal = SetupJournal(state_dir() / "setup")
-    return check_tool(TARGETS["claude-code"], site, journal, reports)
+    return check_tool(TARGETS[tool], site, journal, reports)
 
 
 @pytest.mark.usefixtures("home")
@@ -326,6 +326,19 @@ def test_a_check_adds_up_what_the_hooks_of_a_tool_did() -> None:
     assert "700 characters given to the agent" in shown
     assert "1 failure, the last 2026-11-20" in shown
     assert "StorageFailed" in shown
+
+
+@pytest.mark.usefixtures("home")
+def test_a_check_says_what_the_hooks_of_another_tool_did_for_this_one() -> None:
+    run("claude-code", "vscode", "--yes")
+
+    (silent, calling) = (
+        checks_text([checked(*reports, tool="vscode")], daemon="reachable")
+        for reports in ([], [replace(SILENT, client="vscode", calls=7)])
+    )
+
+    assert silent.endswith("its hooks have not run yet")
+    assert "7 calls" in calling
 
 
 @pytest.mark.parametrize(

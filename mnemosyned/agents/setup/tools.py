@@ -722,14 +722,12 @@ def check_tool(
     """Return the state of a tool, from its files and from the daemon's reports if not None."""
     plan = plan_tool(target, site, journal)
     plugins = target.plugins(site.machine)
-    states = [
-        (label, state) for change in plan.changes for label, state in change.states
-    ]
-    is_written = any(state is PartState.CURRENT for _, state in states) or any(
+    states = [state for change in plan.changes for _, state in change.states]
+    is_written = PartState.CURRENT in states or any(
         edit.tool == target.name for edit in journal.edits
     )
     set_up = bool(plugins) or is_written
-    has_hooks = any(label.startswith(("hook", "plugin")) for label, _ in states)
+    has_hooks = any(row.kind != "entry" for row in target.rows)  # or another tool's
     activity = None
     if reports is not None and (plugins or has_hooks):
         names = (target.name, *target.clients)
