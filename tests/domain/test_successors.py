@@ -303,6 +303,8 @@ def test_a_doubtful_successor_is_told_behind_the_line_that_it_most_likely_change
     ("the spare key is in the hall", "my sister's spare key is in the den", "later"),
     ("La bici è in cantina", "La bici di Marta è in garage", "later"),
     ("the retro is on Fridays at 10", "we keep the retro on Fridays unchanged", "later"),
+    ("the mail service listens on port 6060", "the panel listens on port 6061", "later"),
+    ("the mail service listens on port 6060", "the service listens on port 6061", "earlier"),
     ("op dinsdag doe ik intervallen", "de intervallen blijven zo", "later"),
     ("the limit of the export is 300", "the limit of the export stays at 500", "earlier"),
 ])  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any
 
 from mnemosyned.text.endings.statements import (
@@ -221,9 +221,17 @@ def _narrows(old: Statement, new: Statement) -> bool:
 def _is_parallel(old: Statement, new: Statement) -> bool:
     """Return True if two sentences differ in subject and value: "the cat eats twice", "the dog eats once"."""
     frames = [[w for w in each.frame if w.key not in ARTICLES] for each in (old, new)]
+    if len({*map(len, frames)}) > 1:
+        # "The mail service is on port 6060", "the panel is on port 6061"
+        ends = list(zip(*(frame[-2::-1] for frame in frames), strict=False))
+        same = sum(1 for _ in takewhile(lambda end: end[0].key == end[1].key, ends))
+        first, second = (frame[: -1 - same] for frame in frames)
+        is_other = not any(is_same_word(a.key, b.key) for a in first for b in second)
+        is_other &= all(word.kind not in EXACT_KINDS for word in (*first, *second))
+        return bool(is_other and first and second) and same > 1
     pairs = list(zip(*frames, strict=False))
     differ = [was.key != word.key for was, word in pairs]
-    if len({*map(len, frames)}) > 1 or not 0 < 2 * sum(differ) <= len(differ):
+    if not 0 < 2 * sum(differ) <= len(differ):
         return False
     subjects = pairs[differ.index(True)]
     runs = sum(is_other for is_other, _ in groupby(differ))
