@@ -36,6 +36,7 @@ SPEAKERS = frozenset(
 )
 """Speakers that one line is enough to recognize; a name needs two."""
 _SPEAKER = re.compile(r"(?:^|(?<=[.!?;…。！？\"”)] ))([^\s:][^:.!?;\n]{0,40}): (?=\S)")
+_DIGIT = re.compile(r"\d")
 _WEEKDAYS = "|".join(WEEKDAY_ABBREVIATIONS)
 _MONTHS = "|".join(MONTH_NAMES)
 _LABEL = re.compile(
@@ -115,7 +116,8 @@ def _find_speakers(texts: Iterable[str]) -> dict[str, bool]:
             if ". " in split_sentences(text[: speaker.end()])[-1][0]:
                 continue  # behind "Dr."
             said = text[speaker.end() : speaker.end() + SENTENCE_CHARS_MAX]
-            if is_first_person(tokenize(split_sentences(said)[0][0])):
+            is_name = name.isalpha() or (name.istitle() and not _DIGIT.search(name))
+            if is_name and is_first_person(tokenize(split_sentences(said)[0][0])):
                 persons.add(name)
             begun[name] += 2 if name in SPEAKERS or name in persons else 1
     return {
@@ -160,9 +162,10 @@ TERMS_SHARE = 0.3
 TERMS_CHARS_MAX = 1_000
 ROLLUP_CHARS_MAX = 4_000
 """Characters of the longest roll-up."""
-CHARS_PER_SOURCE = 200
+CHARS_PER_SOURCE = {Level.DAY: 200, Level.WEEK: 200, Level.MONTH: 350}
+"""Characters for each summary in a roll-up of long ones; weeks are longer than days."""
 ROOM_MIN = 600
-"""Characters for each summary in a roll-up of long ones, and for the roll-up at least."""
+"""The same for the whole roll-up, at least."""
 READ_CHARS_MAX = 200_000
 """Characters read of all summaries, divided evenly."""
 READ_CHARS_MIN = 120
@@ -256,7 +259,9 @@ class _RollupComposer:
         elif is_small:
             room = max(room, min(size, LINE_CHARS * len(sources)))
         room = min(
-            room, max(ROOM_MIN, CHARS_PER_SOURCE * len(sources)), ROLLUP_CHARS_MAX
+            room,
+            max(ROOM_MIN, CHARS_PER_SOURCE[level] * len(sources)),
+            ROLLUP_CHARS_MAX,
         )
         self._selection = StatementSelection(
             reader.statements, self._known.worth, chars_max=room

@@ -17,7 +17,12 @@ from mnemosyned.summary.records.lines import RecordLine
 from mnemosyned.text import tokens
 from mnemosyned.text.dates import formatting
 from mnemosyned.text.endings.statements import read_statements
-from mnemosyned.text.languages.tables import LANGUAGES, WEEKDAYS, count_stop_words
+from mnemosyned.text.languages.tables import (
+    LANGUAGES,
+    MONTHS,
+    WEEKDAYS,
+    count_stop_words,
+)
 from mnemosyned.text.rule_files import read_rule_file, read_tables
 from mnemosyned.text.secrets.masking import PLACEHOLDER
 from mnemosyned.text.sentences import (
@@ -28,7 +33,7 @@ from mnemosyned.text.sentences import (
 )
 from mnemosyned.text.word_cache import WordCache
 
-_EVENT_RULES = read_rule_file(__file__, "events.toml")
+_EVENT_RULES = read_rule_file(__file__, "events.toml", month="|".join(MONTHS))
 _EVENT_WORDS, _EVENT_PATTERNS = _EVENT_RULES.words, _EVENT_RULES.patterns
 _POINTS: dict[str, float] = read_tables(__file__, "events.toml")["points"]
 _PAST_ENDINGS = tuple(sorted(_EVENT_WORDS["past_endings"]))
@@ -159,6 +164,8 @@ def _reports_foreign_deed(sentence: str, union: int) -> bool:
     if union & _MARKS["have"] and any(
         map(_EVENT_PATTERNS["participle"].fullmatch, sentence.lower().split())
     ):
+        return True
+    if _EVENT_PATTERNS["perfect"].search(sentence):
         return True
     return not sentence.isascii() and bool(
         _EVENT_PATTERNS["unspaced_past"].search(sentence)

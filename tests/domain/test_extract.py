@@ -339,6 +339,19 @@ def test_an_event_is_worth_more_than_any_feeling_advice_or_reply(event: str) -> 
     assert all(rate_event(event) > rate_event(other) for other in OTHERS)
 
 
+@each_case(("more", "less"), [
+    ("On signe le bail le 29 septembre.", "On signe le bail chez Marianne."),
+    ("De familiedag is op 7 november.", "De familiedag is op de camping."),
+    ("The demo is on 29 sept in Graz.", "The demo is on its way in Graz."),
+    ("L'agence a accepté le dossier.", "L'agence va accepter le dossier."),
+    ("Paso un correo para Marcos mañana.", "Pásame un correo para Marcos mañana."),
+    ("shap plots for the top features, pdf", "shap plots for the top features pls, pdf"),
+    ("the wine is in the wool carpet", "how do i get wine out of the carpet"),
+])  # fmt: skip
+def test_a_dated_event_is_worth_more_and_a_request_less(more: str, less: str) -> None:
+    assert rate_event(more) > rate_event(less)
+
+
 def test_a_rule_is_worth_as_much_as_a_plain_statement() -> None:
     rule = "Never delete dumps younger than 30 days."
 

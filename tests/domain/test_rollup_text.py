@@ -144,6 +144,8 @@ PROMPT = "user: Examine all proposed code changes with the commands of git."
     ((TWO_SPEAKERS,), Level.DAY, "Ines: I sold the Yamaha", "Jo: I sold"),
     (("Neuer Termin mit Dr. Sauer: Freitag 11 Uhr, er muss operieren. Ich rechne 0,45 € ab.",
       "Mila has a crane."), Level.WEEK, "Dr. Sauer: Freitag 11 Uhr", "\nSauer"),
+    (("Somos 3: Lucía vende, Andrés programa y yo llevo las cuentas.", "Mila has a crane."),
+     Level.WEEK, "Mon 9 March: Somos 3: Lucía", "Somos 3: Mon"),
 ])  # fmt: skip
 def test_corrections_replace_prompts_make_way_and_speakers_keep_their_words(
     texts: tuple[str, ...], level: Level, shown: str, hidden: str
