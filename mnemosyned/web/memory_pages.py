@@ -36,9 +36,10 @@ from mnemosyned.memory.values import (
 from mnemosyned.summary.grounding.check import SHARED_MIN, find_content_stems
 from mnemosyned.summary.grounding.names import find_unknown_names
 from mnemosyned.summary.rollup import SPEAKERS
+from mnemosyned.summary.statements import COURTESIES
 from mnemosyned.text.languages.tables import WEEKDAYS, count_stop_words
 from mnemosyned.text.sentences import split_sentences
-from mnemosyned.text.tokens import TITLES
+from mnemosyned.text.tokens import TITLES, UNITS
 from mnemosyned.verbs import conversation, memories
 from mnemosyned.verbs.listing import Days, DayTotals, ListMemories, PeriodUnit, Projects
 from mnemosyned.verbs.retention import Forget, Restore
@@ -130,12 +131,14 @@ KINDS = {"name": "query", "project": "project", "source": "source"}
 
 
 _NO_NAMES = frozenset(f"{day}s" for day in WEEKDAYS).union(
-    """kb mb gb tb khz mhz ghz kwh eur usd add backup book build bump call check cut drop fix keep
+    """stunde woche monat jahr wochenende add backup book build bump call check cut drop fix keep
     merge migrate move ping remove rename replace revert rewrite run skip split switch test use
     herrn ja nein oui""".split(),
     TITLES,
+    UNITS,
+    COURTESIES,
 )
-"""Plurals of days, units, titles such as "Frau", and verbs that open a request: "Drop MySQL"."""
+"""Plurals of days, units, titles such as "Frau", greetings, and verbs that open a request: "Drop MySQL"."""
 
 
 def count_names(

@@ -161,6 +161,8 @@ def test_names_are_counted_by_texts_and_speakers() -> None:
         (NOON, "user", "Drop Noor. The disk has 64 GB."),
         (NOON, "user", "Yes, we met KEIKO there, and Frau Kessler."),
         (NOON, "user", "Die Heizung ist kaputt. Herr Kessler kommt mit."),
+        (NOON, "user", "Schönes Wochenende!"),
+        (NOON, "user", "Zahnarzt 9 Uhr 30, Probe eine Stunde"),
     ]
 
     found = {name: (count, last) for name, count, last in count_names(texts)}
