@@ -344,6 +344,8 @@ def test_an_event_is_worth_more_than_any_feeling_advice_or_reply(event: str) -> 
     ("De familiedag is op 7 november.", "De familiedag is op de camping."),
     ("The demo is on 29 sept in Graz.", "The demo is on its way in Graz."),
     ("L'agence a accepté le dossier.", "L'agence va accepter le dossier."),
+    ("On visite la maison en mai à Rezé.", "Tu visites la maison en mai à Rezé."),
+    ("Mañana abre la panadería nueva.", "Prueba la panadería nueva mañana."),
     ("Paso un correo para Marcos mañana.", "Pásame un correo para Marcos mañana."),
     ("shap plots for the top features, pdf", "shap plots for the top features pls, pdf"),
     ("the wine is in the wool carpet", "how do i get wine out of the carpet"),
