@@ -373,7 +373,9 @@ COMMENTS = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im H
     ("how do i get red wine out of a carpet", [0.9], None),
     ("any tips for a week in Porto with kids", [0.9], None),
     ("whats a quick lunch here, no peanuts, im allergic", [0.9], "no peanuts, im allergic"),
-    # Nor is what somebody needs once, or by a day.
+    # Nor is what somebody needs once, or by a day, nor an addition.
+    ("Ajoute les postes de nuit, à partir du 1er octobre", [0.9], None),
+    ("Add the ticket number to every commit", [0.9], "Add the ticket number to every commit"),
     ("need a gift for Lea, she likes clay", [0.5], None),
     ("L'agence veut trois bulletins avant vendredi", [0.7], None),
     ("each gift needs a card", [0.5], "each gift needs a card"),
