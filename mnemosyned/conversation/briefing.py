@@ -286,12 +286,11 @@ def _join_sentences(sentences: Sequence[str], kind: StatementKind) -> str:
     chosen: list[str] = []
     room = STATEMENT_CHARS_MAX
 
-    def has_other_kind(text: str) -> bool:
-        """Return True if a sentence is of another kind than `kind`."""
-        is_agent = kind is StatementKind.FOUND
-        return _find_kind(text, tokenize(text), is_agent=is_agent) is not kind
-
-    for text in sorted(sentences, key=has_other_kind):
+    by_agent = kind is StatementKind.FOUND
+    for text in sorted(
+        sentences,
+        key=lambda text: _find_kind(text, tokenize(text), is_agent=by_agent) != kind,
+    ):
         if len(text) + 1 <= room or not chosen:
             chosen.append(text)
             room -= len(text) + 1

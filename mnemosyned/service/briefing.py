@@ -242,9 +242,8 @@ class BriefingService:
             place = projects.get(learning.session, "")
             is_general = find_scope(learning) is LearningScope.EVERYWHERE
             is_elsewhere = place not in ("", project)
-            if edits.is_dropped(learning.id) or is_sample(learning.text):
-                return 6
-            if is_elsewhere and not is_general:
+            is_hidden = edits.is_dropped(learning.id) or is_sample(learning.text)
+            if is_hidden or (is_elsewhere and not is_general):
                 return 6
             if edits.is_pinned(learning.id) and not is_elsewhere:
                 return 0

@@ -606,8 +606,8 @@ def _list_quotable_texts(
     """Yield (owner, memory id, words, quote) for each recalled text once, best first.
 
     A quote is the words with notes on ended statements, which are forgotten with other memories.
-    Texts in `seen` are left out, and yielded texts are added to `seen`. `known` has by memory id
-    the learnings to leave out.
+    Questions, single words and texts in `seen` are left out, and yielded texts are added to `seen`. `known`
+    has by memory id the learnings to leave out.
     """
     asked = parse_terms(question)
     for hit in hits:
@@ -616,7 +616,8 @@ def _list_quotable_texts(
             if rules := known.get(line.id):
                 text = leave_out_rules(rules, text, text)
             words = _normalize_spaces(text)
-            if words in seen or not _says_something(words):
+            asks = is_question(words) and not has_substance(words)
+            if asks or words in seen or len(find_keywords(words)) < KEYWORDS_MIN:
                 continue
             seen.add(words)
             snippet = cut_snippet(text, asked, width=QUOTED_CHARS_MAX)
@@ -627,12 +628,6 @@ def _list_quotable_texts(
                 source=": ".join(filter(None, (hit.owner, hit.source or hit.session))),
             )
             yield hit.owner, line.id, snippet, quoted
-
-
-def _says_something(words: str) -> bool:
-    """Return False for a question, and for a text of one word such as "thanks" besides stop words."""
-    asks = is_question(words) and not has_substance(words)
-    return not asks and len(find_keywords(words)) >= KEYWORDS_MIN
 
 
 def _normalize_spaces(words: str) -> str:

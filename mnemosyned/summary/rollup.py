@@ -36,7 +36,6 @@ SPEAKERS = frozenset(
 )
 """Speakers that one line is enough to recognize; a name needs two."""
 _SPEAKER = re.compile(r"(?:^|(?<=[.!?;…。！？\"”)] ))([^\s:][^:.!?;\n]{0,40}): (?=\S)")
-_DIGIT = re.compile(r"\d")
 _WEEKDAYS = "|".join(WEEKDAY_ABBREVIATIONS)
 _MONTHS = "|".join(MONTH_NAMES)
 _LABEL = re.compile(
@@ -116,7 +115,9 @@ def _find_speakers(texts: Iterable[str]) -> dict[str, bool]:
             if ". " in split_sentences(text[: speaker.end()])[-1][0]:
                 continue  # behind "Dr."
             said = text[speaker.end() : speaker.end() + SENTENCE_CHARS_MAX]
-            is_name = name.isalpha() or (name.istitle() and not _DIGIT.search(name))
+            is_name = name.isalpha() or (
+                name.istitle() and not any(map(str.isdigit, name))
+            )
             if is_name and is_first_person(tokenize(split_sentences(said)[0][0])):
                 persons.add(name)
             begun[name] += 2 if name in SPEAKERS or name in persons else 1

@@ -29,6 +29,7 @@ from mnemosyned.ids import new_id
 from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.sentences import (
+    QUESTION_MARKS,
     SPACED_ENDS,
     UNSPACED_ENDS,
     contains_statement,
@@ -123,7 +124,7 @@ _CLAUSE = re.compile(
     r"[;；,，、]\s*|\s[–—-]\s|\b(?:and|but) (?=please|call me|don't|do not)",
     re.IGNORECASE,
 )
-_QUESTION_ENDS = ("?", "？", "か。", "か")
+_QUESTION_ENDS = (*QUESTION_MARKS, "か。", "か")
 _COLON = re.compile(r"^.{0,24}[:：]\s+")
 
 

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 from mnemosyned.memory.values import LearningKind
 from mnemosyned.text.rule_files import fill_parts
+from mnemosyned.text.sentences import QUESTION_MARKS
 
 LANGUAGES = """
     english german french spanish italian portuguese dutch swedish polish russian chinese japanese
@@ -191,7 +192,6 @@ _KINDS = {
     "asks": LearningKind.INSTRUCTION,
     "inside": LearningKind.PREFERENCE,
 }
-_QUESTION_ENDS = ("?", "？")
 _FORM_FIELD = re.compile(r"\{(\w+)\}")
 _SPACES = re.compile(r"\s+")
 _WORD = re.compile(r"\w+")
@@ -229,7 +229,7 @@ def find_passing(
             if overlaps or rules.guard.search(low[: match.start()].rstrip()):
                 continue
             end = _find_clause_end(low, match.end(), rules)
-            if low[end : end + 1] == ":" and not low.endswith(_QUESTION_ENDS):
+            if low[end : end + 1] == ":" and not low.endswith(QUESTION_MARKS):
                 end = len(low)  # what follows says more of the clause
             preferred = sentence[match.end() : end].strip(_TRIMMED)
             said = low[match.end() : end].strip(_TRIMMED)
@@ -240,7 +240,7 @@ def find_passing(
             if rule.name == "states":
                 is_empty = not has_object and not _count_words(said)
                 is_last = end >= len(low.rstrip(_TRIMMED))
-                is_asked = low.endswith(_QUESTION_ENDS) and is_last
+                is_asked = low.endswith(QUESTION_MARKS) and is_last
                 if is_empty or is_asked or rules.unclear.match(said):
                     continue
             if _count_words(said) > OBJECT_WORDS_MAX or rules.once.search(occasion):
