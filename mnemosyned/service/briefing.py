@@ -253,12 +253,16 @@ class BriefingService:
                 return 5 if is_elsewhere else 2
             return 3 if is_general else 4
 
-        in_force = [learning for learning in in_force if rank(learning) < 6]
-        in_force.sort(key=rank)  # newest first within each
-        own = [each for each in in_force if rank(each) == 2][OWN_FIRST:]
-        before = [each for each in in_force if each not in own]
-        least = sum(rank(each) <= 2 for each in before) + GENERAL_MIN
-        in_force = [*before[:least], *own, *before[least:]]
+        ranks = {learning.id: rank(learning) for learning in in_force}
+        in_force = [learning for learning in in_force if ranks[learning.id] < 6]
+        in_force.sort(
+            key=lambda learning: ranks[learning.id]
+        )  # newest first within each
+        places = [ranks[learning.id] for learning in in_force]
+        begin = places.index(2) + OWN_FIRST if 2 in places else 0
+        end = max(begin, sum(place <= 2 for place in places))
+        own, others = in_force[begin:end], in_force[end:]
+        in_force[begin:] = [*others[:GENERAL_MIN], *own, *others[GENERAL_MIN:]]
         first = {each.text.casefold(): each for each in reversed(in_force)}
         return [each for each in in_force if each is first[each.text.casefold()]]
 
