@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import NoReturn
 from urllib.parse import unquote
@@ -436,7 +436,7 @@ class HttpProtocol:
             headers.insert(0, ("Content-Type", response.content_type))
         if not self.local:
             # Another machine may have another clock.
-            date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())
+            date = datetime.now(UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
             headers.append(("Date", date))
         headers.extend((*self._access.headers, *response.headers))
         return self._http.send(
