@@ -436,7 +436,7 @@ class HttpProtocol:
             headers.insert(0, ("Content-Type", response.content_type))
         if not self.local:
             # Another machine may have another clock.
-            date = datetime.now(UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
+            date = f"{datetime.now(UTC):%a, %d %b %Y %H:%M:%S} GMT"
             headers.append(("Date", date))
         headers.extend((*self._access.headers, *response.headers))
         return self._http.send(
