@@ -255,10 +255,8 @@ class BriefingService:
 
         ranks = {learning.id: rank(learning) for learning in in_force}
         in_force = [learning for learning in in_force if ranks[learning.id] < 6]
-        in_force.sort(
-            key=lambda learning: ranks[learning.id]
-        )  # newest first within each
-        places = [ranks[learning.id] for learning in in_force]
+        in_force.sort(key=lambda each: ranks[each.id])  # newest first within each
+        places = [ranks[each.id] for each in in_force]
         begin = places.index(2) + OWN_FIRST if 2 in places else 0
         end = max(begin, sum(place <= 2 for place in places))
         own, others = in_force[begin:end], in_force[end:]
