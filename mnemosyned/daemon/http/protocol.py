@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from email.utils import formatdate
 from http import HTTPStatus
 from typing import NoReturn
 from urllib.parse import unquote
@@ -436,8 +436,7 @@ class HttpProtocol:
             headers.insert(0, ("Content-Type", response.content_type))
         if not self.local:
             # Another machine may have another clock.
-            date = f"{datetime.now(UTC):%a, %d %b %Y %H:%M:%S} GMT"
-            headers.append(("Date", date))
+            headers.append(("Date", formatdate(usegmt=True)))
         headers.extend((*self._access.headers, *response.headers))
         return self._http.send(
             h11.Response(

@@ -143,7 +143,7 @@ def test_which_decision_replaced_this_one(stranger: Stranger, memory: Memory) ->
     move_port(memory)
 
     stranger.type(Search_memories="port 8080")
-    stranger.sees("No longer applies", "the API now listens on port 9090.")
+    stranger.sees("Then: ", "the API now listens on port 9090.")
     stranger.click(re.compile("now listens"))
 
     stranger.sees("Ada decided: the API now listens on port 9090.", within="blockquote")
