@@ -225,6 +225,7 @@ def change(call: Walker) -> None:
         call(name, **fields, **which, **seen, dry_run=True, after=last)
         call(name, **fields, **which, **seen)
         call(name, **fields, id="soup")
+        call(name, **fields, project="shop", dry_run=True)
     moved = {"session": "hall", "source": "chef", "tags": ["spice", "soup"]}
     of = {"of_session": "kitchen", "of_source": ["cook", "chef"], **where}
     preview = call("edit", **moved, **of, dry_run=True)
@@ -232,6 +233,7 @@ def change(call: Walker) -> None:
     last = preview["lines"][-1]["id"]
     call("edit", **moved, **of, **seen, dry_run=True, after=last)
     call("edit", **moved, **of, **seen)
+    call("edit", **moved, project="shop", dry_run=True)
     words = "Salt the soup at 9:50."
     call("edit", id="soup", text=words, if_text=salt)
     told = {"role": "cook", "created_at": LONG_AGO, "importance": 0.25}
@@ -339,6 +341,7 @@ def walk(call: Walker, room: Path) -> None:
     lines = call("forget", **which, **when, dry_run=True)["lines"]
     call("forget", **which, **when, dry_run=True, after=lines[-1]["id"])
     call("forget", **which, **when)
+    call("forget", project="shop", dry_run=True)
     change(call)
     converse(call)
     review(call)

@@ -21,7 +21,7 @@ from mnemosyned import Memory
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.search.words import WEIGHTS
-from mnemosyned.storage.sqlite import search
+from mnemosyned.storage.common import listing
 from mnemosyned.storage.sqlite.search import GAP_MIN, STRETCHES_MAX, covering_ranges
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.text.terms import parse_terms
@@ -245,7 +245,7 @@ def test_rows_named_beforehand_narrow_as_the_filters_do(
     named = [found(store, *words, limit=5, **where) for words in QUESTIONS]
 
     with monkeypatch.context() as patch:
-        patch.setattr(search, "FEW_MAX", -1)
+        patch.setattr(listing, "FEW_MAX", -1)
         again = [found(store, *words, limit=5, **where) for words in QUESTIONS]
 
     assert again == named
