@@ -39,6 +39,7 @@ def written_levels(
     ):
         for begin in range(0, len(memories), PAGE):
             opened.remember_many(list(memories[begin : begin + PAGE]))
+        opened.endings()  # a sleep has only a moment to find them, too short on a busy machine
         report = opened.sleep(force=True)
         ids = [id for group in report.groups for id in group.episodes]
         episodes = {id: episode for id in ids if (episode := opened.get(id).episode)}
