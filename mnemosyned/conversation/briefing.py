@@ -125,9 +125,11 @@ def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStateme
         if memory.role != ASSISTANT:
             asking[memory.session] = memory
         elif (user := asking.get(memory.session)) and user.id not in solved:
-            read, problem = _read(memory), _quote_problem(user)
+            read = _read(memory)
+            if read is None or read[0] is not StatementKind.FOUND:
+                continue
             is_answer = asked is user or is_question(user.content)
-            if problem and is_answer and read and read[0] is StatementKind.FOUND:
+            if is_answer and (problem := _quote_problem(user)):
                 text = f"{problem} → {read[1]}"
                 kind = _find_kind(text, tokenize(text), is_agent=True)
                 solved[user.id] = kind, text, find_keywords(text)
