@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from mnemosyned.socket_path import read_text
 
@@ -85,9 +85,11 @@ def project_of(
     return Project(start[:KEY_CHARS_MAX], start)
 
 
-def is_below(directory: str, folders: Iterable[str]) -> bool:
+def is_below(directory: str, folders: Sequence[str]) -> bool:
     """Return whether a directory is one of these folders or in one, links followed; a `~` is the home."""
-    places = [directory, *map(os.path.expanduser, folders if directory else ())]
+    if not (directory and folders):
+        return False
+    places = [directory, *map(os.path.expanduser, folders)]
     inside, *roots = (os.path.join(os.path.realpath(place), "") for place in places)
     return any(map(inside.startswith, roots))
 

@@ -182,7 +182,7 @@ class CompletionEngine:
         return self._control.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
 
 
-def _make_chat_handler(llama_cpp: Any, llama: Any) -> Any:  # noqa: ANN401
+def _make_chat_handler(llama_cpp: Any, llama: Any) -> Any:  # noqa: ANN401 an optional package
     """Return a handler that writes prompts by the file's chat template; None if the file has none.
 
     A model that can think before it answers does not: its thoughts would use up the answer's tokens.
@@ -192,12 +192,12 @@ def _make_chat_handler(llama_cpp: Any, llama: Any) -> Any:  # noqa: ANN401
         return None
     formats = llama_cpp.llama_chat_format
     bos, eos = (
-        llama._model.token_get_text(token) if token >= 0 else ""  # noqa: SLF001
+        llama.detokenize([token], special=True).decode() if token >= 0 else ""
         for token in (llama.token_bos(), llama.token_eos())
     )
     write = formats.Jinja2ChatFormatter(template, eos_token=eos, bos_token=bos)
 
-    def write_prompt(*, messages: list[dict[str, str]], **_: object) -> Any:  # noqa: ANN401
+    def write_prompt(*, messages: list[dict[str, str]], **_: object) -> Any:  # noqa: ANN401 likewise
         """Return the prompt; the first message joins the second if the template rejects or ignores it."""
         first = messages[0]["content"]
         try:

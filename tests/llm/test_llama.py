@@ -71,7 +71,7 @@ def test_a_prompt_begins_with_the_first_token_once(tmp_path: Path) -> None:
 
         engine.answer(Complete(asked, 10, 0.0))
 
-        first, second, *_ = engine._llama.input_ids  # noqa: SLF001 no name
+        first, second, *_ = engine._llama.input_ids  # noqa: SLF001 nothing else shows the prompt
         assert first == BOS != second
 
 
