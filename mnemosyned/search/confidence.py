@@ -22,13 +22,13 @@ _INSTANT = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceWeights:
-    """Weights of two logistic regressions, with vectors and without, of memories that answer.
+    """Weights of two logistic regressions, with vectors and without: whether a memory answers the question.
 
-    The first was fitted on the tuning halves of `bench-meaning`, on LoCoMo's first conversations
-    and on questions in nine languages about things never said: whether the surest hit of a question
-    tells that it was ever said. Left out one fifth of the questions in turn, .70 of those never
-    said get no hit, and .02 of those with an answer, .11 in other words, .07 in other languages,
-    .01 of LoCoMo's; with a weaker cut .50 and .01, .05, .03, .00.
+    The first was fitted on the tuning halves of `bench-meaning`, on LoCoMo's first conversations and on
+    questions in nine languages about things that nobody had said. In cross-validation with five folds, .70 of
+    the questions about unsaid things get no hit. Of those with an answer, .02 get none: .11 of those in other
+    words, .07 in other languages, .01 of LoCoMo's. With a lower `confident` these were .50, and .01, .05, .03
+    and .00.
     """
 
     bias: float = -6.1
@@ -37,12 +37,12 @@ class ConfidenceWeights:
     shared: float = -8.3
     """The share of the question's keywords: a shared word makes any text nearer."""
     words: float = 8.6
-    """The share from `words_min` on: the words tell it then."""
+    """Added to the share of keywords at or above `words_min`, where the words alone show an answer."""
     words_min: float = 0.5
     other_name: float = -1.6
-    """A name in the question that the text lacks, or of whose keywords it has nothing else.
+    """A name in the question that the text lacks, or that is the only keyword the text has.
 
-    Not where the bearer of the name speaks, who need not say it.
+    Does not apply if the text's speaker has that name, as speakers need not name themselves.
     """
     keywords: float = 0.32
     """Each keyword of the question, up to `keywords_max`: one word is near to many texts."""
@@ -98,7 +98,7 @@ class ResultJudge:
         candidates: SearchCandidates,
         reader: TermReader | None = None,
     ) -> None:
-        """Prepare to judge results found among `candidates`; `reader` is as for `rank`."""
+        """Judge results found among `candidates`; `reader` reads the question's terms, and is made if None."""
         self._query = query
         self._reader = reader or TermReader(query.terms, candidates.corpus)
         frequencies = candidates.corpus.frequencies
@@ -121,7 +121,7 @@ class ResultJudge:
         self._cosines = candidates.nearness.cosines
 
     def judge(self, result: RankedResult, text: str) -> tuple[float, str]:
-        """Return a result's confidence, 0 to 1, and the reason; without candidates, `text` is judged."""
+        """Return the confidence (0 to 1) in a result and the reason; judge `text` if it is no candidate."""
         query = self._query
         shown = [
             self._matches[position]
@@ -196,6 +196,7 @@ class ResultJudge:
         return confidence, share, own, nearby
 
     def _find_neighbor_terms(self, position: int) -> set[int]:
+        """Return the question's terms in memories next to the one at this row number."""
         terms: set[int] = set()
         for neighbor, _ in self._beside.get(position, ()):
             if match := self._matches.get(neighbor):
@@ -211,7 +212,7 @@ class ResultJudge:
 
 
 def format_period_asked(query: Query) -> str:
-    """Return the first time of a question, which must name one, as text in the question's time zone."""
+    """Return the first date or period that a question names, as text; the question must name one."""
     span = query.spans[0]
     zone = query.now.tzinfo if query.now else None
     last = in_zone(shift(span.until, -_INSTANT), zone)

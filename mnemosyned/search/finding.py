@@ -31,47 +31,47 @@ from mnemosyned.text.dates import mentions
 from mnemosyned.text.dates.questions import TimeSpan
 
 FIRST_SCORE = 0.01
-"""Score of the first memory of a time: negligible compared with a matching word."""
+"""Score of the best memory that was found by its time alone: far below that of a matching word."""
 SCORE_STEP = 0.05
 COMPARED_CHARS = 120
 """Characters by which texts are compared; up to here, the longer text is preferred."""
 WALKED_MAX = 10_000
-"""Rows read of a tier, the earliest of the time."""
+"""Rows read from each tier for a time span, the earliest first."""
 EPISODES_MAX = 500
 """Episodes read, the latest that had begun when the time was over."""
 ORDERED_MAX = 60
-"""Rows of an order in time, the first of it."""
+"""Rows read for a question about the newest or oldest memories."""
 NEIGHBORS_OF_MAX = 24
-"""Best matches whose neighbors are looked up."""
+"""Number of best matches whose neighbors are looked up."""
 NEIGHBORS_SHARE_MIN = 0.5
-"""Share of the best score from which neighbors of a match are looked up."""
+"""Minimum score, as a share of the best, of a match whose neighbors are looked up."""
 REACH = 8
-"""Distance in the order of arrival, as memories of several sessions may interleave."""
+"""Distance in rows up to which memories are neighbors, as those of several sessions may alternate."""
 LISTED_MAX = 8_000
-"""Rows that are listed of a word of summaries, or of a character pair: the newest."""
+"""Maximum number of rows, the newest, that are read for a character pair or a word in summaries."""
 _DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class OriginalTotals:
-    """Totals of the memories in all tiers of originals."""
+    """Totals of all original memories, in working memory and in the archive."""
 
     count: int
     characters: int
     slept: bool
-    """Whether any has been promoted to an episode yet."""
+    """Whether any memory has been consolidated yet."""
     states: bool
-    """Whether any can have expired or been superseded."""
+    """Whether any memory may have expired or been superseded."""
     version: str = ""
-    """Version that each change of words alters, by any process."""
+    """Version of the indexed words; it changes whenever any process changes them."""
 
 
 IndexedTable = Literal["memory", "episode"]
-"""What a full-text index is of: all originals, or all summaries."""
+"""Whether a full-text index contains all originals or all summaries."""
 
 
 class TimedMemory(NamedTuple):
-    """A memory of the time in question."""
+    """A memory from the time span that a question names."""
 
     importance: float
     created_at: datetime
@@ -82,7 +82,7 @@ class TimedMemory(NamedTuple):
 
 
 class SearchIndex(Protocol):
-    """An engine's answers to the parts of one question, in one snapshot."""
+    """The lookups in one snapshot of a database that a question needs."""
 
     def totals(self) -> OriginalTotals:
         """Return the totals of all memories; a search calls this before the other methods."""
@@ -95,13 +95,16 @@ class SearchIndex(Protocol):
     def rows_of_grams(
         self, table: IndexedTable, terms: Sequence[str], query: Query
     ) -> Sequence[Collection[int]]:
-        """Return the newest `LISTED_MAX` rows with each character pair or part of a name."""
+        """Return, for each term, the newest `LISTED_MAX` rows that contain it.
+
+        Terms are character pairs or parts of names.
+        """
         ...
 
     def episodes_of_words(
         self, words: Sequence[Forms], query: Query
     ) -> Sequence[Collection[int]]:
-        """Return the newest `LISTED_MAX` summaries with any form of each word."""
+        """Return, for each word, the row numbers of the newest `LISTED_MAX` summaries with any of its forms."""
         ...
 
     def memories_of_time(
@@ -146,7 +149,7 @@ class SearchIndex(Protocol):
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
-        """Return the memories at the rows in `scores`; `grams` has the parts of scores by character pairs."""
+        """Return the memories at the rows in `scores`; `grams` has the parts of scores from character pairs."""
         ...
 
     def positions_around(
@@ -376,7 +379,7 @@ def _find_episodes(
 def _best_sums(
     rows: Sequence[Collection[int]], worths: Sequence[float], limit: int
 ) -> dict[int, float]:
-    """Return {row number: sum of the worths of the words it has} of the `limit` best rows, newest if equal."""
+    """Return {row number: sum of its words' weights} of the `limit` highest sums; of equal ones the newest."""
     sums: dict[int, float] = {}
     for each, worth in zip(rows, worths, strict=True):
         for seq in each:

@@ -1,4 +1,4 @@
-"""Placement of memories of the time, or the order, that a question names before the others."""
+"""Put memories from the time, or in the order, that a question names before other results."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from mnemosyned.text.languages.tables import TimeOrder
 
 @dataclass(frozen=True, slots=True)
 class PlacementWeights:
-    """Weights of a place in a time or an order, as shares of the best score."""
+    """Additions to a score for a memory's time, or its place in time order, as shares of the best score."""
 
     source: float = 1.0
     """The source asked for, in addition to every word of the subject."""
     mention: float = 0.5
-    """Mention of a time to come that the question names."""
+    """A text that mentions a future time which the question names."""
     mentioned_name: float = 0.5
-    """A name in somebody else's words, relative to the words of its bearer."""
+    """A name in another person's words, relative to the words of the person with that name."""
     first: float = 4.0
-    """The first of an order in time, relative to the best score of the rest."""
+    """The newest or oldest memory, as asked, relative to the best score of all others."""
     next_share: float = 0.7
-    """Share that each further memory has of this; low enough that one line outweighs three."""
+    """Factor from each memory in time order to the next; so low that one line outweighs three."""
     matching_share: float = 0.75
     """Share of the best match's words that a memory needs to be sorted by time with it."""
     current_share: float = 0.4
@@ -40,15 +40,15 @@ class PlacementWeights:
     "Is the heating system still all right" is not answered by the newest memory with "all right".
     """
     long: timedelta = timedelta(days=14)
-    """A longer time has many memories that share a word with any question."""
+    """Length of a time span above which many of its memories share a word with any question."""
     longest: timedelta = timedelta(days=100)
-    """A longer time is preferred, and comes first for no word."""
+    """Length of a time span above which memories from it are preferred, but do not come first."""
     few_words: int = 4
     """A subject of more words asks for one event, and its source is but one of its words."""
     many_words_share: float = 0.75
-    """Share of the best match's words that a memory needs then to come before it."""
+    """Share of the best match's words that a memory needs to come before it, if the subject is longer."""
     long_share: float = 0.5
-    """Share of the best match's words that a memory of a long time needs to come before it."""
+    """Share of the best match's words that a memory from a long time span needs to come before it."""
 
 
 WEIGHTS = PlacementWeights()
@@ -56,7 +56,7 @@ _EPSILON = 1e-9
 
 
 class _Relevance(NamedTuple):
-    """Qualities that make a memory of the time an answer."""
+    """How well a memory from the time that a question names fits its subject."""
 
     subject: float
     """Share of the subject's words, relative to the best candidate."""

@@ -32,11 +32,10 @@ if TYPE_CHECKING:
     from mnemosyned.text.dates.questions import TimeSpan
 
 VAGUE = 0.5
-"""Weight of words without content of their own: among notes and captions `get` and `much` are as
-rare as a name, and tell nothing."""
+"""Weight of words without a meaning of their own, such as `get` and `much`: they may be as rare as a name."""
 BEGINNING = datetime.min.replace(tzinfo=UTC)
 MAIN_SHARE = 0.6
-"""Share of the best line's score below which a line of an episode is not why the episode was found."""
+"""Minimum score, as a share of the best line's, of a line because of which an episode was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class AskedSource:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedAnswer:
-    """Answer that the words of a question ask for."""
+    """What kind of answer a question's words ask for."""
 
     time: bool = False
     """Whether the question begins with "when"."""
@@ -177,7 +176,7 @@ NO_SCORE = ScoreBreakdown()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
-    """Statistics of all memories, for the words of one question."""
+    """Word statistics of all memories, for the words of one question."""
 
     count: int = 0
     average_chars: float = 100.0
@@ -196,7 +195,7 @@ class Corpus:
         return VAGUE * idf if word.lower() in STOP_WORDS else idf
 
     def rarity(self, frequency: int) -> float:
-        """Return the idf of whatever `frequency` memories have."""
+        """Return the idf of a word, or anything else, that `frequency` memories have."""
         return log(1 + max(0.0, self.count - frequency + 0.5) / (frequency + 0.5))
 
 
@@ -280,7 +279,7 @@ def asked_source(text: str) -> AskedSource:
 
 
 def subject_words(text: str, asked: AskedSource) -> tuple[str, ...]:
-    """Return a question's words about its subject, without names of kinds of sources."""
+    """Return a question's words about its subject, without names of kinds of source, such as "mail"."""
     strict = _kind_by_selecting_stem()
     return tuple(
         dict.fromkeys(
@@ -336,7 +335,7 @@ _SHORTEST_NAME = 4
 
 
 def expected_answer(question: str) -> ExpectedAnswer:
-    """Return whether a question asks for a time or number, concerns the assistant, and is not in English."""
+    """Return the kind of answer that a question asks for, such as a time or a phone number."""
     words = question.lower().strip(" ¿¡\"'")
     split = frozenset(re.findall(r"\w+", words))
     asks_when = words.startswith(_WHEN)

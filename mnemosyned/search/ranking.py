@@ -34,12 +34,12 @@ from mnemosyned.text.rule_files import compile_on_use, read_tables
 from mnemosyned.text.terms import cut_snippet
 
 ROW_BITS = 48
-"""The row numbers of the memory at index n begin at n times two to the power of this."""
+"""Bits of a row number: rows of the store at index n are numbered from n times two to this power."""
 ReadDocuments = Callable[[Sequence[RankedResult]], Documents]
 
 
-def index_of(position: int) -> int:
-    """Return the index of the store from which a merged candidate's row number comes."""
+def store_index_of(position: int) -> int:
+    """Return the index of the store that a merged candidate's row number belongs to."""
     return position >> ROW_BITS
 
 
@@ -115,17 +115,16 @@ def _merge_corpora(corpora: Sequence[Corpus]) -> Corpus:
 def read_documents(
     results: Sequence[RankedResult], readers: Sequence[ReadDocuments]
 ) -> tuple[list[RankedResult], Documents]:
-    """Return ranked results, without lines from other stores, and their documents.
+    """Return the results without lines from other stores than their own, and the documents of all results.
 
-    Each of `readers` reads the documents of one store. A line from another store only repeats one
-    of the result's own.
+    Each of `readers` reads documents of one store. Removed lines only repeat what a result already says.
     """
     own = [
         result._replace(
             lines=tuple(
                 line
                 for line in result.lines
-                if index_of(line[0]) == index_of(result.main_position)
+                if store_index_of(line[0]) == store_index_of(result.main_position)
             )
         )
         for result in results
@@ -141,7 +140,7 @@ def read_documents(
                 lines=tuple((row - by, score) for row, score in result.lines),
             )
             for result in own
-            if index_of(result.main_position) == index
+            if store_index_of(result.main_position) == index
         ]
         found = read(part) if part else Documents({}, {})
         memories |= {row + by: memory for row, memory in found.memories.items()}
@@ -150,15 +149,15 @@ def read_documents(
 
 
 POOL_PER_RESULT = 4
-"""Results ranked for each one shown of a broad question."""
+"""For a broad question, the number of results ranked for each one shown."""
 RANKED_MAX = 100
 SAME_SESSION = 0.7
-"""Worth of a result, for each one chosen before of its session."""
+"""Factor of a result's score for each result chosen earlier from the same session."""
 SIDE_BY_SIDE = 0.7
-"""The same for a result within `SIDE_BY_SIDE_POSITIONS` of a chosen one in its session."""
+"""Further factor if the two are at most `SIDE_BY_SIDE_POSITIONS` rows apart."""
 SIDE_BY_SIDE_POSITIONS = 2
 USER = 1.5
-"""Worth of a user's words: an assistant's answers repeat those of the subject."""
+"""Factor of a user's words, as an assistant's answers repeat words of the question."""
 _RULES = read_tables(__file__, "broad.toml")
 _ASKS = compile_on_use(rf"\b(?:{'|'.join(_RULES['asks'])})\b", re.IGNORECASE)
 _FRAME = frozenset(_RULES["frame"].split())
@@ -205,7 +204,7 @@ def spread_results(
     spots = named or spots
     chosen: list[tuple[RankedResult, Match]] = []
     while spots and len(chosen) < limit:
-        best = max(spots, key=lambda spot: _rate_spot(spot[0], spot[1], chosen))
+        best = max(spots, key=lambda spot: _rate_for_spread(spot[0], spot[1], chosen))
         spots.remove(best)
         chosen.append(best)
     chosen.sort(key=lambda spot: (spot[1].created_at, spot[1].position))
@@ -213,7 +212,7 @@ def spread_results(
     return [*(result for result, _ in chosen), *alone[: limit - len(chosen)]]
 
 
-def _rate_spot(
+def _rate_for_spread(
     result: RankedResult, match: Match, chosen: Sequence[tuple[RankedResult, Match]]
 ) -> float:
     """Return a result's score, raised for a user's words, lowered for each chosen result of its session."""
@@ -227,12 +226,12 @@ def _rate_spot(
 
 
 COMPARED_PER_RESULT = 8
-"""Results compared with the shown ones, for each result of the answer."""
+"""Number of results searched for repetitions, for each result in the answer."""
 ALIKE_MAX = 3
-"""Memories that differ in figures alone and are shown before others step ahead."""
+"""Maximum results shown that differ only in figures, while there are other results."""
 BEGINNING_CHARS = 24
 TIE = 1e-6
-"""Share by which a score is less than the next better one, to be the next in order."""
+"""Share by which a score is set below the preceding one, to fix an order."""
 _FIGURES = re.compile(r"\d+")
 
 
@@ -246,9 +245,9 @@ class _ScoredLine(NamedTuple):
 
 
 class _RankKey(NamedTuple):
-    """A result with its sort key: its score, and the later first among equals.
+    """A result with its sort key: by score, then the newer first.
 
-    An episode comes before the day with the same words, which has the higher number. No two have
+    At equal times an episode comes before the day with the same words, whose `number` is higher. No two have
     the same `number`, so that the results themselves are never compared.
     """
 
@@ -376,11 +375,11 @@ def _episode_result(
     best: AbstractSet[int],
     lifted: AbstractSet[int],
 ) -> RankedResult:
-    """Return the result for an episode, scored by its own words and best lines, with lines to show.
+    """Return the result for an episode: its score, and which of its originals to show as lines.
 
-    `own` is the score of the summary, and `lines` are its matching originals. The lines shown are the
-    best one, all with row numbers in `best`, and further ones while they are short. If the best
-    line is `lifted`, the episode has the score of this line alone.
+    `own` is the score of the summary's text; the best of `lines`, its matching originals, add to it. Shown are
+    the best line, lines at row numbers in `best`, and more while they are short. If the best line is in
+    `lifted`, the episode has this line's score alone.
     """
     ranked = sorted(lines, reverse=True)
     chars = list(accumulate(line.chars for line in ranked))
@@ -408,10 +407,10 @@ def _episode_result(
 def best_level_only(
     results: Sequence[RankedResult], above: Mapping[int, int]
 ) -> list[RankedResult]:
-    """Return the results without roll-ups of a shown summary, and without summaries in a shown roll-up.
+    """Return the results so that no summary is shown together with a roll-up that contains it.
 
-    The summary with lines stays, or else the one with the better score. `results` are best
-    first; `above` maps the row number of a summary to its parent's.
+    Of the two, the one with lines stays, or else the one with the better score. `results` are best first;
+    `above` maps the row number of a summary to its parent's.
     """
     covered = {
         parent
@@ -590,7 +589,7 @@ def make_hits(
             why=why,
             duplicates=result.duplicates,
             explanation=explanation,
-            owner=owners[index_of(result.main_position)],
+            owner=owners[store_index_of(result.main_position)],
             **own,
         )
         hits.append(hit)

@@ -48,15 +48,15 @@ if TYPE_CHECKING:
 
 
 READ_CHARS_MAX = 4_000
-"""Characters read of a text; the engine's score stands for the rest."""
+"""Characters read of a text; for the rest, the database's own score is used."""
 GRAM_IDF = 2.0
-"""The idf of a pair of characters: the index has none at hand."""
+"""The idf assumed for every pair of characters, as the index does not count them."""
 KEYWORD_MEMORIES_MIN = 1_000
-"""Memories from which the worth of a keyword is taken, though there are fewer."""
+"""Number of memories assumed for the idf of keywords if there are fewer."""
 NEARBY_SHARE = 0.5
-"""Worth of a keyword that only a neighbor has: an answer need not repeat its question."""
+"""Weight of a keyword that only a neighbor has: an answer need not repeat the question's words."""
 PLACES_MAX = 100
-"""Places of a term that are counted: a text with more of them is a list."""
+"""Occurrences of a term that are counted: a text with more of them is a list."""
 PASSAGES_MAX = 50
 """Passages of a text that are compared."""
 
@@ -228,7 +228,7 @@ class TermReader:
         )
 
     def _passage_score(self, term: int, count: int) -> float:
-        """Return the score of a term that occurs `count` times in a passage, as if in a whole text."""
+        """Return the score of a term that occurs `count` times in a passage, on the scale of whole texts."""
         count = min(count, self._weights.repeats_max)
         return self._score_max[term] * count / (count + self._passage_saturation)
 
@@ -296,7 +296,7 @@ def _forms_of(number: int, word: str, compounds: Sequence[str]) -> list[_Form]:
 
 @dataclass(slots=True)
 class _FormMatcher:
-    """Forms with one beginning, and the weights of the words that were read so far."""
+    """Matcher for forms that begin with the same letters; it caches the weights of words already read."""
 
     _forms: Sequence[_Form]
     _tokens_max: int
@@ -329,7 +329,7 @@ class _FormMatcher:
 def _phrase_score(
     text: str, scores: Sequence[float], places: Mapping[int, Sequence[int]]
 ) -> float:
-    """Return a bonus for terms adjacent in the question and close in a text: the sum of each lower score."""
+    """Return a bonus for each pair of terms adjacent in the question and close in a text: the lower score."""
     weights = WEIGHTS.bm25
     total = 0.0
     for term, found in places.items():
@@ -358,10 +358,10 @@ def neighbor_scores(
 ) -> dict[int, list[float]]:
     """Return {row number: scores that a match gets from its neighbors}.
 
-    `scores` has the lists of scores, all of one length, of the matches that lend to neighbors. A neighbor
-    gets a share of each score, and of several lenders the highest share. `beside` lists (row number, distance)
-    of a match's neighbors; a match not in `beside` has the adjoining rows. Neighbors must have the same
-    session, but not the default one, and the same source, and be close in time.
+    `scores` maps the row numbers of matches to lists of equal length. A match gets a share of each of its
+    neighbors' scores, at each index the highest. `beside` lists (row number, distance) of a match's neighbors;
+    without an entry, adjoining rows are its neighbors. Neighbors must be close in time and have the same source
+    and session, which must not be the default one.
     """
     adjoining = [
         (step * distance, distance)
@@ -432,7 +432,7 @@ def sitting_scores(
 UNNAMED_ROLES = frozenset(
     "user assistant system tool function model human agent ai bot me self owner note".split()
 ) | {""}
-"""Roles that are nobody's name."""
+"""Roles that are not the name of a person."""
 USER_ROLES = frozenset({"user", "human"})
 ASSISTANT_ROLES = frozenset("assistant model agent ai bot".split())
 _SENTENCES = re.compile(r"[^.!?？…\n]+[.!?？…\n]*")

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True)
 class Bm25Weights:
-    """Saturation and length as in FTS5, the worth of other forms, and how long texts are read."""
+    """BM25's saturation and length parameters, the weights of other forms, and how much of a text is read."""
 
     k1: float = 1.2
     b: float = 0.75
@@ -41,7 +41,7 @@ BM25_WEIGHTS = Bm25Weights()
 
 @dataclass(frozen=True, slots=True)
 class RankingWeights:
-    """Shares of a candidate's score that its parts add, and the limits of an episode's lines."""
+    """How much each part adds to a candidate's score, and limits for an episode's lines."""
 
     bm25: Bm25Weights = BM25_WEIGHTS
     name_parts: float = 0.3

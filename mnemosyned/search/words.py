@@ -54,12 +54,12 @@ class WordRows(Protocol):
 # ------------------------------------------------------------------ frequencies
 
 SAMPLE = 5_000
-"""Rows up to which the frequency of a term is counted; beyond it is estimated."""
+"""Number of rows up to which a term's frequency is counted; above it is estimated."""
 FREQUENCIES_KEPT_MAX = 5_000
 SPLIT_ROWS_MAX = 100
-"""A word in more memories than this is no other way to write two."""
+"""A joined word in more memories than this is a word of its own, not two words written together."""
 GROWTH = 1.2
-"""Growth of the table after which a frequency is looked up again."""
+"""Growth of the table, as a factor, after which a frequency is looked up again."""
 
 
 class _KnownWord(NamedTuple):
@@ -74,7 +74,7 @@ class _KnownWord(NamedTuple):
 
 
 class Frequencies:
-    """Numbers of memories with a word, kept for the next question, from any thread."""
+    """Cache of the number of memories that have each word. Safe from any thread."""
 
     def __init__(self) -> None:
         """Begin with no known word."""
@@ -187,7 +187,7 @@ def _look_up(
 # ------------------------------------------------------------------ limits
 
 ROUNDING = 1e-9
-"""Sums of the same numbers in another order differ by less than this share."""
+"""Relative difference of sums of the same numbers that were added in another order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,13 +323,13 @@ def _scores_at_ranks(scores: Mapping[int, float], ranks: Sequence[int]) -> list[
 # ------------------------------------------------------------------ search
 
 WALKED_MAX = 8_000
-"""Rows up to which the words of a question are searched exactly, and read of one word at once."""
+"""Rows up to which a question's words are searched exactly, and maximum rows of one word read at once."""
 READ_WHOLE_SHARE = 1.5
-"""Rows of a word, for each row found, that take less time to read than to look up one by one."""
+"""Rows of a word that can be read in the time of looking up one row by its number."""
 TESTED_AT_ONCE = 300
-"""Rows of an earlier search that are held to a filter at once."""
+"""Rows of an earlier search that one statement tests against a filter."""
 STEP_ROWS_MAX = 2_000
-"""Rows that one step of a larger question finds, the newest."""
+"""Maximum rows, the newest, that one step of a search finds."""
 STEPS_MAX = 12
 RAREST = 4
 PAIR = 2
@@ -337,7 +337,7 @@ PAIR = 2
 
 @dataclass(slots=True)
 class LookedUpRows:
-    """Rows looked up for a question in all memories, for its further searches."""
+    """Rows that a question's first lookup read in all memories, reused by its later searches."""
 
     rows: dict[str, Sequence[int]]
     """All rows of some words."""

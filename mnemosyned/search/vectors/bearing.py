@@ -1,4 +1,4 @@
-"""How much texts bear on a request, by their vectors: topics they share, likeness, and probes.
+"""How much texts bear on a request, by their vectors: shared topics, similarity, and fitted probes.
 
 The likeness of vectors alone finds few rules: "add a price" is not like "money is integer cents". Both
 are like examples of one topic. Six probes over a vector tell the rest: `rule` whether a sentence is a
@@ -30,19 +30,21 @@ from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.word_cache import clear_on_forget
 
 SHARE_OF_SECOND = 0.15
-"""Weight of the second likest example of a topic, next to the likest."""
+"""Weight of the second most similar example of a topic, relative to the first."""
 ODDS_OF_NEAREST, ODDS_OF_LIKENESS, ODDS_OF_ANY = 1.0, 7.6, -4.0
-"""Weights next to the probe `request`: how far above the average the likest common topic is, the
-cosine, and a constant. `make fit-probes` fits the first two, and prints how many prompts are told a
-rule with the third, in projects of the tune half by other authors than the probe."""
+"""Weights of a text's best common topic, its cosine, and a constant, next to the probe `request`.
+
+`make fit-probes` fits the first two. For the third it prints how many prompts get a rule injected, in projects
+of the tune half by other authors than the probe.
+"""
 PROFILES_MAX = 1_000
 """Texts and sentences whose vectors are kept in memory, at 1.2 KB each."""
 ODDS_KEPT_MAX = 4_000
-"""Memories whose odds are kept: a prompt asks for those of all statements that it may be told."""
+"""Number of memories whose odds are cached: a prompt needs those of all statements that may be injected."""
 PRODUCT_SCALE, DIFFERENCE_SCALE = 15.0, 3.0
 """Factors that bring products and differences of two vectors to the size of their numbers."""
 NEW_TEXTS_MAX = 24
-"""Texts that are embedded during one call, at about a millisecond each; the next call goes on."""
+"""Texts embedded during one call, at about a millisecond each; later calls embed the rest."""
 WORDS_CHARS_MAX = 300
 """Characters of a text whose words count."""
 TELLING_MIN, REQUEST_MAX = 0.6, -5.0
@@ -139,7 +141,7 @@ class BearingRater:
     def compare(
         self, newer: str, olders: Sequence[str]
     ) -> Sequence[tuple[float, float]]:
-        """Return (cosine to `newer`, log odds of an ending by `newer`) for each older sentence.
+        """Return (cosine to `newer`, log odds that `newer` ends it) for each older sentence.
 
         Raises `EmbedderFailed` and `ModelUnavailable`.
         """
@@ -251,7 +253,7 @@ class BearingRater:
 
 
 def rate_endings(new: Any, old: Any) -> list[float]:  # noqa: ANN401 numpy is loaded late
-    """Return the log odds that the text of the vector `new` ends the text of each row of `old`.
+    """Return the log odds that a newer text ends each older one, from the vector `new` and the rows of `old`.
 
     Both vectors, their products and their differences are weighed.
     """
@@ -276,13 +278,14 @@ def find_word_pairs(text: str) -> set[str]:
 
 @cache
 def _read_probe(name: str) -> tuple[Any, float]:
+    """Return the weights and the constant of a linear probe, from the file of its name."""
     probe = read_tables(__file__, "probes.toml")[name]
     weights = load_numpy().frombuffer(b64decode(probe["weights"]), "i1")
     return weights * probe["scale"], probe["constant"]
 
 
 def _apply_network(name: str, vectors: Any, texts: Sequence[str]) -> list[float]:  # noqa: ANN401 numpy is loaded late
-    """Return the log odds by the probe `name` for each text with its vector, a row of `vectors`."""
+    """Return the log odds that the small network `name` gives each text; `vectors` has a row for each."""
     matrix, bias, out, words = _read_network(name)
     layer = vectors @ matrix + bias
     layer[:, :-1].clip(min=0, out=layer[:, :-1])  # the last column is linear
@@ -295,7 +298,7 @@ def _apply_network(name: str, vectors: Any, texts: Sequence[str]) -> list[float]
 
 @cache
 def _read_network(name: str) -> tuple[Any, Any, Any, Mapping[str, int]]:
-    """Return the parameters of a probe: matrix, bias and output weights of its layer, and word weights."""
+    """Return a network's parameters: matrix, bias and output weights of its layer, and weights of words."""
     with load_numpy().load(Path(__file__).with_name(f"{name}.npz")) as file:
         scales, bias, out = file["columns"]
         words = file["words"].tobytes().decode().split("\n")

@@ -78,7 +78,7 @@ def embed_memories(
 
 
 class QuestionVector:
-    """A question on its way to the model, while the words are looked up."""
+    """Vector of a question that the model's thread makes while the words are looked up."""
 
     def __init__(self, text: str, *, until: float) -> None:
         """Wait for the vector of `text` until the time `until`, by `time.monotonic`."""

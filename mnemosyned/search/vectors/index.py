@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 
 CODE_ROWS_MIN, CODE_ROWS_MAX = 1_024, 1 << 20
 SIFTED_MAX = 1_000
-"""Rows taken by the count of different bits, then weighed by the question's numbers: a different bit
-of a small number says little. Of 24,000 texts and the built-in encoder, the 200 read then hold .994 of
-the twenty nearest to a question, and .996 with twice the rows."""
+"""Rows chosen by the number of different bits, then compared with the question's numbers.
+
+A different bit of a small number says little. With 24,000 texts and the built-in encoder, the 200 vectors read
+then contain .994 of the twenty nearest to a question, and .996 with twice as many rows.
+"""
 CODES_AT_ONCE = 16_384
 """Rows compared at once, which fit into the processor's cache."""
 NO_POSITIONS = (1 << 63) - 1
@@ -36,10 +38,10 @@ NO_POSITIONS = (1 << 63) - 1
 
 
 class VectorCodes:
-    """Signs of vectors by position, over a span of `rows_max` positions up to the newest.
+    """Sign bits of vectors by position, of the `rows_max` newest positions at most.
 
-    The row of a position is its remainder, so that vectors are put, found and removed without a
-    search, from either end, and newer ones overwrite older ones. Safe from any thread.
+    A position's row is its remainder, so that no search is needed to put, find or remove a vector, and newer
+    vectors overwrite older ones. Safe from any thread.
     """
 
     def __init__(self, *, rows_max: int = CODE_ROWS_MAX) -> None:
@@ -172,8 +174,7 @@ def dot_products(vectors: Any, question: bytes) -> Any:  # noqa: ANN401 numpy is
 
 
 READ = 200
-"""Vectors that are read and scored exactly, the most likely by their codes: some 1 ms, far more from
-a disk without cache."""
+"""Number of vectors, the nearest by their codes, that are read and compared exactly: some 1 ms if cached."""
 
 
 class VectorIndex(VectorCodes, VectorSearch):
@@ -197,7 +198,7 @@ class VectorIndex(VectorCodes, VectorSearch):
         """Vectors by position."""
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Store codes; keep all vectors or, if too many, none. Return False if all positions are too old."""
+        """Store codes, and the vectors too unless too many. Return False if all positions are too old."""
         with self._lock:  # what was dropped must not come back
             if len(self.kept) + len(vectors) <= self._kept_max:
                 self.kept = {**self.kept, **vectors}
@@ -268,8 +269,8 @@ READ_MAX = 20_000
 class NewestVectors(VectorSearch):
     """Search in the newest vectors of a store, which are read for each question.
 
-    It keeps nothing in memory: a memory among many costs no room while nobody asks, and changes by
-    other daemons are seen at once.
+    It keeps no vectors in memory: an owner who asks nothing needs no space, and changes by other daemons are
+    seen at once.
     """
 
     def __init__(
@@ -313,7 +314,7 @@ class NewestVectors(VectorSearch):
 
 
 class StorageIndex:
-    """`StorageSearch` in the place of a `VectorIndex`: there is nothing to load or to follow."""
+    """Stand-in for a `VectorIndex` if the database itself compares vectors: there is nothing to load."""
 
     def __init__(self, search: StorageSearch) -> None:
         """Answer by `search`, which compares vectors in the storage."""

@@ -32,23 +32,23 @@ if TYPE_CHECKING:
     from mnemosyned.storage.common.search import VectorStore
 
 BATCH = 32
-"""Memories that share a commit."""
+"""Number of memories whose vectors are stored in one commit."""
 GATHER_S = 0.5
 SPANS_MAX = 50
 LOADED_AT_ONCE, LOADED_FIRST = 1_000, 50_000
-"""Vectors that are read at once, and the newest that are there before questions are answered."""
+"""Vectors read at once, and how many of the newest are read before questions are answered."""
 COUNTED_AT_ONCE = 10_000
 KEPT_MAX = 10_000
-"""Vectors up to which all are kept in memory, in 4 MB: to read them takes a twentieth of a recall's time."""
+"""Number of vectors up to which all are kept in memory, in 4 MB: reading them takes 5 % of a recall."""
 QUESTIONS_MAX = 16
 START_AFTER_S = 0.5
-"""Delay of the start: a daemon serves before, and a program that only stores never pays for the model."""
+"""Delay of the start, so that a daemon serves first, and a program that only stores loads no model."""
 LOADING_S = 2.0
 """How long a question waits for a model in this process and for stored vectors, which load in half a second."""
 CLOSE_AGAIN_S = 0.2
-"""Seconds until the embedder is closed again, while the thread has not ended."""
+"""Seconds between attempts to close the embedder while the thread has not ended."""
 LOOK_S = 30.0
-"""Seconds between looks for vectors that other daemons stored or dropped."""
+"""Seconds between checks for vectors that other daemons stored or deleted."""
 NEWS_AT_ONCE = 500
 PREPARED_AT_ONCE = 500
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 QUESTIONS_MAX = 256
 OWN_QUESTIONS_MAX = 16
 OWNERS_MAX = 100_000
-"""Owners whose memories may wait; the next round finds the others."""
+"""Maximum number of owners in the queue; the next round finds the others."""
 
 
 class OwnerTurns:
@@ -115,40 +115,40 @@ class OwnerTurns:
 
 
 BATCH = 32
-"""Memories of a turn, which share a commit."""
+"""Memories embedded in one turn of an owner, which share a commit."""
 GATHER_S = 0.5
-"""Wait of new memories for further ones that share their turn."""
+"""Seconds that new memories wait, so that more of them share a turn."""
 ROUND_S = 60.0
-"""Seconds between rounds, which find owners without a request to this daemon."""
+"""Seconds between rounds, which find owners who sent no request to this daemon."""
 ROUND_PAGE = 200
 FAILED_AGAIN_S = 10.0
-"""Pause after a failed turn of an owner, as with the database."""
+"""Pause before an owner's turn is repeated after an error, such as one of the database."""
 PREPARED_AT_ONCE = 500
 CODES_MAX = 500_000
-"""Vectors of all owners whose codes are held, in 36 MB; whoever asked longest ago makes room."""
+"""Number of vectors whose codes are in memory, in 36 MB; of the owners, the least recent is dropped first."""
 KEPT_MAX, KEPT_OF_OWNER_MAX = 100_000, 4_000
-"""Vectors of all owners that are held with their codes, in 40 MB, and of one owner; others are read."""
+"""Number of whole vectors in memory, of all owners (in 40 MB) and of one; others are read when needed."""
 LOADED_AT_ONCE, NEWS_AT_ONCE = 5_000, 500
 READ_WHILE_LOADING = 2_000
 """Newest vectors that a question is compared with before an owner's codes are loaded."""
 LOAD_AGAIN_S = 60.0
-"""Least time between loads of an owner's codes, which drop those of deleted vectors."""
+"""Minimum seconds between two loads of an owner's codes; a load leaves out deleted vectors."""
 
 log = logger()
 
 
 class _OwnerIndex(NamedTuple):
-    """Codes of an owner's vectors, as of a version of the table."""
+    """Codes of an owner's vectors, and the state of the table when they were read."""
 
     codes: VectorIndex
     model: int
     news: engine_ports.VectorNews
-    """The state of the table at the last look, without vectors."""
+    """State of the table at the last check, without vectors."""
     loaded_at: float
 
 
 class _IndexingProgress(NamedTuple):
-    """A way through an owner's memories, from the newest down."""
+    """How far down, from the newest, an owner's memories have been embedded."""
 
     progress: engine_ports.VectorProgress
     before: int
@@ -220,7 +220,7 @@ class SharedVectors(embedding.EmbeddingThread):
         return question
 
     def index_of(self, owner: int, store: PostgresVectors) -> VectorIndex | None:
-        """Return an owner's index, with new vectors added; None if not in memory: then queue its loading."""
+        """Return an owner's index, updated, or None if it is not in memory; its loading is then queued."""
         with self._changing:
             known = self._indexes.get(owner)
             if known is None:

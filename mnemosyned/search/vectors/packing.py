@@ -1,4 +1,4 @@
-"""Vectors as bytes: in half precision, or four bits a number behind a first byte that says so.
+"""Vectors as bytes: in half precision, or with four bits per number after the byte `FOUR_BITS`.
 
 Half precision has an even count of bytes, and four bits an odd one. With four bits, recall of the
 built-in encoder on LoCoMo is what it is with single precision (.553 and .558 of ten), in a quarter of
@@ -16,7 +16,7 @@ from typing import Any
 FOUR_BITS = b"\x04"
 """First byte of a vector with four bits for each number, two numbers to a byte."""
 CLIPPED = 0.9
-"""Share of its largest number up to which a vector's numbers differ in four bits."""
+"""Numbers above this share of a vector's largest number are stored as equal, in four bits."""
 THREADS = "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"
 """Variables by which users limit the threads of numpy's matrix products; the first one counts."""
 
