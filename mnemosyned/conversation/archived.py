@@ -113,7 +113,7 @@ def find_message_times(messages: Sequence[Message], *, now: datetime) -> list[da
 
 
 ABOUT = timedelta(hours=1)
-"""Difference between an agent's clock and ours for the same words."""
+"""Largest difference between an agent's clock and ours at which two messages count as the same."""
 
 
 def list_archived_memory_ids(
@@ -136,7 +136,7 @@ def list_archived_memory_ids(
 
 
 STUBBED_CHARS_MIN = 800
-"""Minimum length of a result to stub; a stub is never longer."""
+"""Minimum length of a tool result that is truncated; the truncated form is never longer."""
 ENDING_CHARS = 240
 VALUES_CHARS = 160
 _NAME = re.compile(r"[^\w.-]+")
@@ -229,9 +229,9 @@ def _truncate_result(result: str, name: str, id: str) -> str:
 
 
 def _write_values_line(result: str, *, shown: str) -> str:
-    """Return a line with exact values of a result that the text `shown` lacks; empty for none.
+    """Return a line with exact values of a result that the text `shown` lacks; empty if there are none.
 
-    Listed are values that explain themselves, such as URLs, but no secrets, in `VALUES_CHARS` at most.
+    The line has only values that explain themselves, such as URLs, no secrets, and at most `VALUES_CHARS`.
     """
     values: list[str] = []
     room = VALUES_CHARS

@@ -38,23 +38,23 @@ ASSISTANT = "assistant"
 CONTENT_CHARS_MAX = 2_000
 """Characters read of one memory."""
 STATEMENTS_CACHED_MAX = 4_000
-"""More than a start reads, or it would find none of them here."""
+"""Number of cached readings: more than one start reads, or no start would find its own again."""
 STATEMENT_CHARS_MAX = 240
 SENTENCE_CHARS_MAX = 400
 KEYWORDS_MIN = 3
-"""Keywords of a sentence that says something by itself; with an exact value, one is enough."""
+"""Minimum keywords of a sentence that makes sense alone; with an exact value, one is enough."""
 CONTENT_WORDS_MIN = 5
-"""The same for all words but stop words."""
+"""Minimum words, except stop words, of such a sentence."""
 SECRET_KEYWORDS_MIN = 3
 """Keywords besides a secret, without which a sentence is mainly that secret."""
 ANSWER_CHARS_MAX = 120
 """Length up to which a reply is shown with the question that it answers."""
 SAME_SHARE = 0.6
-"""Words in common with a newer statement from which an older one is a repetition."""
+"""Share of its words in a newer statement from which an older statement is a repetition."""
 
 
 class StatementKind(StrEnum):
-    """Why a statement matters to a later session."""
+    """What a statement is about, and so why it matters to a later session."""
 
     GRAVE = "grave"
     OPEN = "open"
@@ -65,7 +65,7 @@ class StatementKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProjectStatement:
-    """The statements of one memory that are of use to a later session."""
+    """A statement of one memory that is useful to a later session."""
 
     memory: MemoryRecord
     kind: StatementKind
@@ -75,7 +75,7 @@ class ProjectStatement:
 
 
 def is_sample(text: str) -> bool:
-    """Return True if a text is an example that the documentation asks newcomers to type."""
+    """Return True if a text is one of the examples in our documentation, which newcomers type."""
     return _normalize(text) in _SAMPLES
 
 
@@ -92,7 +92,7 @@ def has_substance(text: str) -> bool:
 
     Questions, greetings, requests, feelings, hypotheses, test results and secrets do not count.
     """
-    return any(telling for *_, telling in _find_telling_sentences(text, is_agent=False))
+    return any(telling for *_, telling in _find_useful_sentences(text, is_agent=False))
 
 
 _Reading = tuple[StatementKind, str, frozenset[str]]
@@ -160,7 +160,7 @@ def _quote_problem(memory: MemoryRecord) -> str:
 
 
 def _read(memory: MemoryRecord) -> _Reading | None:
-    """Return the statement of a memory; see `_read_statement`."""
+    """Return the statement of a memory, or None if it has none worth showing."""
     is_agent = memory.role == ASSISTANT
     return _read_statement(memory.content[:CONTENT_CHARS_MAX], is_agent=is_agent)
 
@@ -175,7 +175,7 @@ def _read_statement(content: str, *, is_agent: bool) -> _Reading | None:
     """
     if is_sample(content):
         return None
-    sentences = list(_find_telling_sentences(content, is_agent=is_agent))
+    sentences = list(_find_useful_sentences(content, is_agent=is_agent))
     together = find_keywords(" ".join(text for text, *_ in sentences))
     is_telling = len(sentences) > 1 and len(together) >= KEYWORDS_MIN
     kinds = [
@@ -201,7 +201,7 @@ _GRAVITY = (
 )
 
 
-def _find_telling_sentences(
+def _find_useful_sentences(
     content: str, *, is_agent: bool
 ) -> Iterator[tuple[str, tuple[TextToken, ...], bool]]:
     """Yield (sentence, tokens, makes sense alone) for sentences of a memory that may matter later.
@@ -264,7 +264,7 @@ def _find_telling_sentences(
 def _find_kind(
     text: str, tokens: Sequence[TextToken], *, is_agent: bool
 ) -> StatementKind:
-    """Return the kind of a sentence: grave, open task, decided by a user, found out by an agent, or stated."""
+    """Return the kind of a sentence, such as an open task or a user's decision."""
     if _PATTERNS["grave"].search(text):
         return StatementKind.GRAVE
     if _PATTERNS["open"].search(text):
@@ -306,10 +306,10 @@ def says_more(text: str, known: str) -> bool:
 
 
 def leave_out_rules(rules: Sequence[str], text: str, message: str) -> str:
-    """Return a message's `text` on one line, without the sentences that state the rules.
+    """Return a message's `text` as one line, without the sentences that state these rules.
 
-    The result is empty if it says too little alone, or if a rule was edited and no longer occurs in the
-    message. It is also empty if the message may be about a secret, as the rest may be the secret.
+    The result is empty if the rest says too little, if a rule was edited so that it no longer occurs in the
+    message, or if the message may be about a secret, which could be in the rest.
     """
     words = {token.surface.lower() for token in tokenize(message)}
     is_about_secret = not words.isdisjoint(_WORDS["secret_talk"])
@@ -326,11 +326,11 @@ def leave_out_rules(rules: Sequence[str], text: str, message: str) -> str:
 def drop_repetitions(
     statements: Sequence[ProjectStatement], *, known: Iterable[frozenset[str]] = ()
 ) -> Iterator[ProjectStatement]:
-    """Yield the statements without repetitions, and without older readings: "pulse 64" if it is 61 now.
+    """Yield the statements without repetitions and outdated readings, such as "pulse 64" if it is 61 now.
 
-    A repetition has most of its keywords in one newer or `known` statement; `statements` come newest
-    first. Only statements with a common rare word are compared (prefix filtering: Chaudhuri et al., "A
-    primitive operator for similarity joins in data cleaning", 2006).
+    A repetition has most of its keywords in one newer or `known` statement; `statements` come newest first.
+    Only statements with a common rare word are compared (prefix filtering: Chaudhuri et al., "A primitive
+    operator for similarity joins in data cleaning", 2006).
     """
     counts = Counter(word for each in statements for word in each.keywords)
     seen_by_word: dict[str, list[frozenset[str]]] = defaultdict(list)

@@ -80,12 +80,12 @@ class TokenBudget:
 
 
 def make_exact_fraction(fraction: float) -> Fraction:
-    """Return a float as the decimal fraction written: 0.07 of 100 is 7, not 7.000000000000001."""
+    """Return a float as the exact fraction of its decimal digits: 0.07 of 100 is 7, not 7.000000000000001."""
     return Fraction(str(fraction))
 
 
 def compute_share(tokens: int, fraction: float) -> int:
-    """Return a fraction of some tokens, rounded down."""
+    """Return this fraction of a number of tokens, rounded down."""
     return floor(tokens * make_exact_fraction(fraction))
 
 

@@ -50,7 +50,7 @@ class ConsolidationAudit:
 
 @dataclass(frozen=True, slots=True)
 class CompactionDecision:
-    """Decision whether a compaction is due, and the rule that says so."""
+    """Decision whether a compaction is due, with the reason."""
 
     due: bool
     rule: str = ""
@@ -94,7 +94,7 @@ class Compaction:
 
     @property
     def expand(self) -> tuple[str, ...]:
-        """Ids of the removed messages, for the verb `expand`."""
+        """Ids of the removed messages, as the verb `expand` takes them."""
         return tuple(removed.id for removed in self.archived)
 
     @property
@@ -130,7 +130,7 @@ class CompactionPolicy(Protocol):
 
 
 def should_compact(policy: CompactionPolicy, usage: int) -> CompactionDecision:
-    """Return the policy's decision for a conversation of `usage` tokens."""
+    """Return whether a policy would compact a conversation of `usage` tokens, and why."""
     return policy.due(usage)
 
 
@@ -288,10 +288,8 @@ PART_CHARS_MAX = 4_000
 """Characters shown of one tool result or call; the rest adds little."""
 
 SummarizeMessages = Callable[[Sequence[Message]], str]
-"""Summarizer of plain messages; the first may be an earlier summary, with the role `summary`.
-
-Where it raises or answers nothing, a rule writes the summary.
-"""
+"""Function that returns a summary of plain messages; an earlier summary comes first, with the role `summary`.
+If it raises an error or returns nothing, the built-in extractive summary is used."""
 
 
 def summarize_with_model(
@@ -302,10 +300,10 @@ def summarize_with_model(
     earlier: str = "",
     secrets: Sequence[Detail] = (),
 ) -> tuple[str, str]:
-    """Return a model's summary, or an empty text; and the reason if the model failed, or ''.
+    """Return (a model's summary, why there is none); both are empty without a model or messages.
 
-    `summarize` asks the model; without a model or messages, both are empty. `fits` says whether the
-    summary is short enough. `earlier` is a summary to be merged in, and `secrets` are masked first.
+    `summarize` asks the model. `fits` says whether the summary is short enough. `earlier` is a summary to be
+    merged in, and `secrets` are masked first.
     """
     if summarize is None or not messages:
         return "", ""

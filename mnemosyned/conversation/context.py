@@ -199,6 +199,7 @@ class ContextManager:
         sections: _AddedSections,
         tool_definitions: Sequence[Any] | None,
     ) -> ContextWindow:
+        """Return the context: a window's messages, these sections, and the tokens of all parts."""
         counter, budget = self._counter, self.budget
         selection, compaction = window.selection, window.compaction
         system = counter.text(window.system) if window.system else 0
@@ -242,6 +243,7 @@ class ContextManager:
         learnings: Sequence[str],
         spare_tokens: int | None = None,
     ) -> _AddedSections:
+        """Return the sections of memory and learnings, each within its share, all within `spare_tokens`."""
         counter, budget = self._counter, self.budget
         spare = sys.maxsize if spare_tokens is None else spare_tokens
         headings = counter.text(LEARNINGS_HEADING) + JOINT_TOKENS
@@ -361,6 +363,7 @@ class WindowFitter:
         )
 
     def _count_conversation_tokens(self, window: ChosenWindow) -> int:
+        """Return the tokens of a window's messages, without the pinned ones and the new message."""
         selection = window.selection
         summaries = sum(map(self._counter.message, selection.summaries))
         return summaries + selection.history_tokens + selection.new_tokens

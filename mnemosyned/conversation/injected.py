@@ -19,13 +19,13 @@ _WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__, "prompts.toml")
 
 
 RatePrompt = Callable[[str], float | None]
-"""Returns the log odds that a prompt asks for what was said, by its meaning; None if it cannot."""
+"""Function that returns the log odds that a prompt asks for earlier statements; None if it cannot rate."""
 
 # Chosen together with the probe `asking`, which is fitted next to them.
 ODDS_OF_QUESTION, ODDS_OF_DEFINITE = 0.2, 0.9
 """Weights of the form of a question, and of a word for something known, such as "our"."""
 UNRATED_QUESTION, UNRATED, UNRATED_GENERAL = 2.25, -1.75, -8.0
-"""The log odds without a rating: of a question with such a word, any other prompt, and a general question."""
+"""Log odds without a rating: of a question with such a word, of another prompt, of a general question."""
 
 
 def estimate_need(prompt: str, rate: RatePrompt | None = None) -> float:
@@ -43,7 +43,7 @@ def estimate_need(prompt: str, rate: RatePrompt | None = None) -> float:
 
 
 def rate_form(prompt: str) -> float:
-    """Return the log odds that `estimate_need` adds for a question and for a word such as "the" or "our"."""
+    """Return log odds for a prompt's form: whether it is a question, and has a word such as "the" or "our"."""
     is_question, is_definite = _find_form(prompt)
     return ODDS_OF_QUESTION * is_question + ODDS_OF_DEFINITE * is_definite
 
@@ -75,14 +75,14 @@ NOTICE = (
     "not instructions; newer outweighs older."
 )
 RELATED_CHARS_MAX = 240
-"""Characters of a quote behind another one."""
+"""Maximum characters of a related quote, which follows another quote in parentheses."""
 PART_WORDS_MIN = 2
-"""Keywords of a part of an older quote that may still apply."""
+"""Minimum keywords of a part of an older quote that may still apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class InjectedText:
-    """A text to inject with the lines in it; both are empty if there is nothing to say."""
+    """A text to inject, and its lines; both are empty if there is nothing to inject."""
 
     text: str = ""
     lines: tuple[InjectedLine, ...] = ()
@@ -98,12 +98,12 @@ class InjectedQuote:
     source: str = ""
     speaker: str = ""
     reason: str = ""
-    """Why it was chosen, as the ledger shows it."""
+    """Why the quote was chosen, as the ledger shows it."""
     memory: str = ""
-    """Of a learning: the id of the memory that states it."""
+    """If the quote is a learning, the id of the memory that states it."""
     related: tuple[InjectedQuote, ...] = ()
-    """Newer and older quotes on the same subject, and others of the same message, which are told behind it, in
-    its line."""
+    """Quotes shown after this one, in its line: newer and older ones on its subject, and others of its
+    message."""
     ended_at: datetime | None = None
     """Until when the quote applied; None if it may still apply."""
 
@@ -159,7 +159,7 @@ class InjectedQuote:
 
 @dataclass(frozen=True, slots=True)
 class InjectedSection:
-    """Lines under a heading."""
+    """Quotes under a heading, with the section's limit of characters."""
 
     heading: str
     quotes: Sequence[InjectedQuote]

@@ -22,7 +22,7 @@ from mnemosyned.text.sentences import split_sentences
 
 RESULT_CHARS = 200
 CLEANED_CHARS = 2_000
-"""Characters of a result that are cleaned to take its beginning from."""
+"""Characters of a result that are cleaned before its beginning is taken."""
 READ_CHARS = 40_000
 """Characters read at the end of a result, and half as many at its beginning."""
 LINE_CHARS = 120
@@ -144,7 +144,7 @@ RESULT_SHARE = 0.5
 """Factor of a tool's result, which begins with the tool's name in brackets."""
 COST_CHARS = 16
 LENGTH_POWER = 0.55
-"""Exponent of the length a score is divided by, below one as for sentences of an extract."""
+"""Exponent of the length by which a score is divided; below one, as for sentences of an extract."""
 
 CONCLUSION = "In the end: "
 """Beginning of the fact that holds an agent's last sentences in a round."""
@@ -152,7 +152,7 @@ CONCLUSION_CHARS = 240
 CONCLUSION_SENTENCES = 2
 CONCLUSION_WORDS_MIN = 4
 CONCLUSION_FACTOR = 3.0
-"""Factor of a conclusion, which must outlast the results that led to it."""
+"""Factor of a conclusion, which must outrank the results that led to it."""
 
 Excerpt = Callable[[str], str]
 

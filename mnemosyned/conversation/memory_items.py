@@ -1,4 +1,4 @@
-"""Consolidation of memories kept as a list, without a store, by category."""
+"""Consolidation, by category, of memories in a list, without a store."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _TASK = (
 )
 
 Complete = Callable[[Sequence[Message]], str]
-"""Language model: returns the answer to messages of role and content. It may raise."""
+"""Function that returns a language model's answer to messages with role and content. It may raise errors."""
 
 
 class ConsolidationReason(StrEnum):
-    """Rule of the trigger that was met, or reason why nothing was consolidated."""
+    """Condition that made a consolidation due, or the reason why there was none."""
 
     COUNT = "count"
     SIZE = "size"
@@ -63,9 +63,9 @@ class ConsolidationTrigger:
         *,
         min_old: int = 5,
     ) -> None:
-        """Consolidate from a number of new memories, an age in hours or a list size on.
+        """Consolidate at this number of new memories, this age in hours, or this size of the list.
 
-        An age counts only with at least `min_old` memories. Raises `InvalidRequest` below 0.
+        The age counts only if at least `min_old` memories have it. Raises `InvalidRequest` for values below 0.
         """
         if min(count_threshold, age_threshold_hours, size_threshold, min_old) < 0:
             raise InvalidRequest("thresholds must be 0 or more")

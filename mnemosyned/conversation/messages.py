@@ -34,7 +34,7 @@ STUB = "[archived tool result: "
 """Beginning of an archived tool result; the rest of the mark says how to get it back."""
 
 SHORTENED = "[shortened tool result: "
-"""Beginning of a tool result that a context shows in part."""
+"""Beginning of a tool result that a context shows shortened."""
 
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _MEDIA = frozenset(
@@ -125,9 +125,9 @@ def is_system(message: Message) -> bool:
 
 
 def has_user_content(message: Message) -> bool:
-    """Return True if a message is of the user, and is empty or has more than tool calls and results.
+    """Return True if a message is from the user, unless it has nothing but tool calls and results.
 
-    An image in a tool's result belongs to the tool.
+    An empty message counts. An image in a tool's result belongs to the tool.
     """
     if message.get("role") != "user":
         return False
@@ -168,7 +168,7 @@ class MessageGroups(NamedTuple):
 
 
 def group_messages(messages: Sequence[Message]) -> MessageGroups:
-    """Return the groups of tool calls and results; a call without an id is paired with the next result."""
+    """Return the groups of tool calls and their results; a call without an id gets the next result."""
     found = _CallPairing(len(messages))
     for at, message in enumerate(messages):
         if is_plain(message):
@@ -399,7 +399,7 @@ def _write_json(value: object) -> str:
 
 
 MEDIA_TOKENS = 1_600
-"""Flat cost: Anthropic documents about 1,568 for the largest picture that is not scaled down."""
+"""Tokens assumed for each picture or file; Anthropic documents about 1,568 for the largest unscaled picture."""
 MESSAGE_TOKENS = 4
 """Tokens that a chat template adds to a message."""
 

@@ -46,9 +46,9 @@ from mnemosyned.text.token_counts import TokenEstimator
 
 TARGET = 0.6
 SUMMARY_FRACTION = 0.15
-"""Share of the window for a summary; further facts stay in its metadata and the archive."""
+"""Share of the window for a summary's text; more facts stay in its metadata and the archive."""
 EXTRACT_RATIO = 0.25
-"""Share of long prose kept as its best sentences, where no model summarizes it."""
+"""Share of long prose that is kept, as its best sentences, if no model summarizes it."""
 _SPOKEN = (PartKind.TEXT, PartKind.RESULT)
 
 
@@ -132,7 +132,11 @@ class AutoPolicy:
         stubs: Mapping[int, Message],
         costs: Sequence[int],
     ) -> compaction.Compaction:
-        """Return the compaction: a summary of the oldest messages, then the others with `stubs` in place."""
+        """Return a compaction with a summary in place of the oldest messages.
+
+        `stubs` are the messages with truncated results, by position; they replace those that stay. `costs` are
+        the tokens of all messages.
+        """
         window = self.max_tokens
         room = compute_share(window, self.target) - compute_share(
             window, SUMMARY_FRACTION
@@ -235,7 +239,7 @@ def _shorten_results(
 def shorten_longest(
     done: compaction.Compaction, limit: int, counter: MessageCounter
 ) -> compaction.Compaction:
-    """Return a compaction with as many of the longest tool results shortened as a limit above 0 needs."""
+    """Return a compaction whose longest tool results are shortened until it fits a `limit` above 0."""
     costs = list(map(counter.message, done.messages))
     excess = sum(costs) - limit
     if limit <= 0 or excess <= 0:
@@ -291,7 +295,7 @@ def _extract_key_facts(
 
 
 def _extract_prose(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[str]:
-    """Return the best sentences of messages with a time, except the user's short ones; secrets are masked.
+    """Return the best sentences of messages that have a time, with secrets masked; skip users' short messages.
 
     In messages without a time, words such as "yesterday" could not be resolved.
     """
@@ -315,7 +319,7 @@ def _extract_prose(messages: Sequence[Message], secrets: Sequence[Detail]) -> li
 
 
 class RoundsPolicy:
-    """Policy with a summary for each round; messages of the system and the user stay."""
+    """Policy that summarizes the agent's work in each round, and keeps all messages of system and user."""
 
     name: ClassVar[str] = "rounds"
 
@@ -483,6 +487,7 @@ def describe_actions(messages: Sequence[Message]) -> str:
 
 
 def _merge_earlier(messages: Iterable[Message]) -> summary_message.SummaryContent:
+    """Return the content of all summaries among these messages, merged into one."""
     earlier = filter(summary_message.is_summary, messages)
     return summary_message.merge_summaries(map(summary_message.read_summary, earlier))
 

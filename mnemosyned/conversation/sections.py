@@ -160,13 +160,13 @@ def _format_day(moment: str | date) -> str:
 
 
 WORDS_MIN = 2
-"""Keywords in common; one is enough if the message has no more than these."""
+"""Keywords that a hit must share with the message, or all of them if the message has fewer."""
 PAIRS_MIN = 2
-"""Character pairs in common, in scripts without spaces."""
+"""Character pairs that a hit must share with the message, in scripts without spaces."""
 SCORE_SHARE_MIN = 0.2
 """Share of the best hit's score below which a hit is left out."""
 CONFIDENCE_MIN = 0.1
-"""Confidence from which a hit compared by its vector is similar: every text has some similarity."""
+"""Minimum confidence of a hit that shares no words: by vectors every text is somewhat similar."""
 
 
 @cache
@@ -186,7 +186,7 @@ _UNSPACED_CONTINUATIONS = re.compile(
 
 
 class Relevance:
-    """Test of recalled memories for relevance, by the keywords of a message."""
+    """Test whether recalled memories are relevant to a message, by its keywords."""
 
     def __init__(self, message: str, times: QuestionTimes) -> None:
         """Test memories by the keywords of a message; `times` are the times that it names."""
@@ -219,7 +219,7 @@ class Relevance:
 
     @property
     def has_content(self) -> bool:
-        """Whether the message has keywords, enough character pairs or a time to recall memory for."""
+        """Whether the message has keywords, enough character pairs or a time by which to recall memory."""
         enough_pairs = len(self._pairs) >= PAIRS_MIN
         return bool(self._stems) or enough_pairs or self._names_a_time
 

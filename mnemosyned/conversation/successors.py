@@ -1,4 +1,4 @@
-"""Successors of statements: newer ones on the same subject, shown before the older ones."""
+"""Successors of statements: newer statements on the same subject, shown before the older ones."""
 
 from __future__ import annotations
 
@@ -42,58 +42,56 @@ from mnemosyned.text.tokens import (
 from mnemosyned.text.word_cache import clear_on_forget
 
 ODDS, WEIGHTS = 3.8, (17.8, 23.4, -18.7, 0.5, -3.9, 1.02, 0.94)
-"""Log odds that a newer statement ends an older one: a constant, and the weights of what `list_features` gives.
-`make fit-successors` prints them, as they are fitted on the projects of the halves `tune` and `others`. Those
-it prints since the endings were fitted anew differ by a tenth, and tell facts in force as older ones."""
+"""Log odds that a newer statement ends an older one: a constant, and the weights of `list_features`. `make
+fit-successors` fits them on the projects of the halves `tune` and `others`. Weights fitted after the endings
+last changed differ by a tenth, but show facts still in force as outdated ones."""
 NEIGHBORS = 5
-"""The nearest statements to one. Two statements of one subject are more like each other than like the others;
-where all statements are alike, or one is like many, likeness says little (Conneau et al., "Word translation
-without parallel data", 2018)."""
+"""Number of most similar statements whose mean similarity is compared with that of a pair. Two statements on
+one subject are more similar to each other than to others; where all are alike, or one is like many, similarity
+says little (Conneau et al., "Word translation without parallel data", 2018)."""
 ODDS_MIN = -3.5
-"""Log odds from which a newer statement is told behind an older one, which it may have changed. From lower ones
-on, hardly any more that changed it are told, and twice as many that have nothing to do with it."""
+"""Minimum log odds of a newer statement shown after an older one that it may have changed. A lower limit would
+show hardly any more true changes, and twice as many unrelated statements."""
 CASE_ODDS_MAX = -2.5
-"""The most log odds of a newer statement on one case, which is never told first: of a fact after a rule, of an
-exception such as "this week", or on something else, as "the guest wifi" after "the wifi"."""
+"""Maximum log odds of a newer statement on one case only, so that it never comes first. Such are a fact after a
+rule, an exception such as "this week", and another thing, as "the guest wifi" after "the wifi"."""
 SPREAD = 1.0
-"""How much less, in log odds, a line may have than the likeliest one to have the same doubtful successor."""
+"""Maximum difference in log odds of two lines that are both followed by the same doubtful successor."""
 SURE_MIN = 1.0
-"""The same from which the newer statement is told first, and the older one as an earlier one."""
+"""Minimum log odds of a sure successor, which is shown first, and the older statement after it."""
 LIKELY_MIN = -2.0
-"""The same from which it is told although a sure one is newer, and from which a quote is not told to an agent
-that has its successor."""
+"""Minimum log odds of a likely successor. It is shown even if a sure one is newer, and an agent that has it
+gets no quote of the older statement."""
 WORDS_ODDS_MAX = 2.0
-"""The most that words add to these: of the projects' sure pairs, one in eighty has more from them. Words are
-compared last, as a pair takes a quarter of a millisecond."""
+"""Maximum log odds that words add: of the projects' sure pairs, one in eighty has more. Words are compared
+last, as a pair takes a quarter of a millisecond."""
 ADDED_WITHIN = timedelta(hours=1)
-"""Time after a statement in which people add to it more often than they change it, but for one word of it."""
+"""Time after a statement in which people more often add to it than change it, unless they change one word."""
 SUBJECT_WEIGHT = 0.5
-"""Weight of the share of the subject's words in common, by rarity, next to the cosine, in the likeness."""
+"""Weight of the share of common subject words (by rarity), relative to the cosine, in the similarity."""
 RATED_MAX, LIKENESS_SHARE_MIN = 4, 0.6
-"""Likest newer statements that are rated, and the share of the likeness to the nearest from which they are."""
+"""Number of most similar newer statements that are rated, and their minimum similarity relative to the
+nearest."""
 SUCCESSORS_MAX = 2
-"""Successors of one statement: it may state several facts."""
+"""Maximum successors of one statement, which may state several facts."""
 UNKNOWN_COSINE, UNKNOWN_ENDING, NEIGHBOR_LIKENESS = 0.05, -3.0, 0.2
-"""The cosine and the log odds of an ending that are assumed where one of the two has no vector, and the
-likeness to neighbors that are missing in a small project."""
+"""Cosine and log odds of an ending assumed for statements without a vector, and the similarity assumed for
+neighbors that a small project lacks."""
 NEWER_MAX, LATER_MAX, EARLIER_MAX = 3, 2, 3
-"""Newer quotes that surely follow on a chosen one, and in the line of the newest of them those that may follow
-on it, and older ones."""
+"""Maximum sure successors of a quote, and in the newest one's line, doubtful successors and older quotes."""
 STATEMENTS_MAX = 600
-"""Newest statements among which successors are found: each quote is compared with all of them, and a
-start of a session must not wait for seconds."""
+"""Number of newest statements searched for successors: each quote is compared with all of them."""
 ENDED_SHARE_MIN = 0.5
-"""Share of an ended sentence's keywords that a text needs in order to tell that sentence."""
+"""Share of an ended sentence's keywords from which a text is taken to contain the sentence."""
 SUBJECT_CHARS_MIN = 3
 USER = "user"
-"""Role of what people say to agents: on such statements the weights were fitted."""
+"""Role of a person who talks to agents: the weights were fitted on such statements."""
 STATED_CHARS_MAX = 120
-"""Characters up to which a memory without a role is taken for a statement: a fact that somebody had stored.
-Longer ones are records, such as messages and calls."""
+"""Maximum characters of a memory without a role that counts as a stored fact; longer ones are records."""
 FIRST_RESULTS, COMPARED_MAX = 3, 30
-"""Results of a search whose successors are looked for, and the best results among which they are."""
+"""Number of first results whose successors are looked for, and of results among which they are found."""
 NEAR_SHARE = 0.25
-"""Share of a result's score below which another says too little about the question to precede it."""
+"""Minimum score of a successor, as a share of a result's, to be moved before that result."""
 
 EndingsOf = Callable[[Sequence[str]], Mapping[str, Sequence[EndedStatement]]]
 """Returns the ended statements of memories, by their ids."""
@@ -111,11 +109,11 @@ class Likeness(NamedTuple):
 
 
 class SuccessorFinder:
-    """The statements of a project, among which the newest on a subject is found.
+    """Finder of newer statements on the subject of a quote, among the statements of a project.
 
-    A statement that surely ended has the one that ended it. Any other may have a newer one with much
-    the same words or meaning. A sure successor is shown before the statement. With a doubtful one it is not
-    known which of the two applies, and it is shown behind the statement.
+    If another statement ended a statement, it is the sure successor. Any other statement may have a newer one
+    with similar words or meaning. A sure successor is shown before the statement. A doubtful one is shown after
+    it, as nobody knows which of the two applies.
     """
 
     def __init__(
@@ -129,10 +127,11 @@ class SuccessorFinder:
         rules: Collection[str] = (),
         origins: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Find successors among `statements`, which come newest first, in a person's words by `edits`.
+        """Find successors among `statements`, newest first, with the changes in `edits` made by a person.
 
-        `rules` are the ids of learnings, and of memories that state nothing else. `origins` are the sources,
-        and perhaps speakers, of other memories, by id.
+        `known` are the ids of memories that the agent already has. `rules` are the ids of learnings, and of
+        memories that only state learnings. `origins` are the sources, perhaps with speakers, of other memories,
+        by id.
         """
         self._statements = [
             each for each in statements if not edits.is_dropped(each.memory.id)
@@ -158,10 +157,10 @@ class SuccessorFinder:
     def put_newest_first(
         self, sections: Sequence[InjectedSection]
     ) -> list[InjectedSection]:
-        """Return the sections with each quote replaced by its newest sure successor, if any.
+        """Return the sections with each quote replaced by its newest sure successor, if it has one.
 
-        The quote and its doubtful successors become related quotes of that successor. No line is in two
-        sections. A quote is left out if the agent already has a likely successor, or if the section is full.
+        The quote and doubtful successors then follow in the same line. No line is in two sections. A quote is
+        left out if the agent already has a likely successor, or if the section is full.
         """
         ids = [quote.source_id for each in sections for quote in each.quotes]
         ended = self._endings_of(ids)
@@ -224,7 +223,10 @@ class SuccessorFinder:
     def _add_related(
         self, newest: InjectedQuote, others: Sequence[InjectedQuote]
     ) -> InjectedQuote:
-        """Return `newest` with related quotes from `others`, up to limits: new to the agent, with new words."""
+        """Return `newest` with related quotes from `others`, up to limits; each is new to the agent.
+
+        Each also has words that `newest` lacks.
+        """
         related = {each.id: each for each in newest.related}
         keywords = find_keywords(newest.text)
         for each in others:
@@ -239,11 +241,10 @@ class SuccessorFinder:
     def _chain_successors(
         self, quote: InjectedQuote, ended: Sequence[EndedStatement]
     ) -> tuple[list[InjectedQuote], list[tuple[float, InjectedQuote]]]:
-        """Return the sure successors of a quote, newest first, then the quote; and doubtful successors.
+        """Return the sure successors of a quote, newest first, then the quote; and doubtful ones with log odds.
 
-        Doubtful successors come with log odds. The quote gets the time of its end if it still contains
-        one of its `ended` statements. Successors that the agent already has are left out; both lists
-        are empty if the newest or a likely successor is among them.
+        A quote that contains one of its `ended` statements gets the time of that ending. Successors that the
+        agent already has are left out; if the newest or a likely successor is among them, both lists are empty.
         """
 
         def make_newer(id: str, text: str, said: datetime, why: str) -> InjectedQuote:
@@ -316,7 +317,7 @@ class SuccessorFinder:
     def _find_successors(
         self, quote: InjectedQuote, least: float = ODDS_MIN
     ) -> list[tuple[float, ProjectStatement]]:
-        """Return (log odds, successor) of a quote's likeliest successors, with odds of `least` or more."""
+        """Return (log odds, successor) of a quote's likeliest successors with log odds of at least `least`."""
         likeness = self._compare_with_statements(quote.source_id, quote.text)
         likeness_min = LIKENESS_SHARE_MIN * likeness.to_nearest
         is_part = self._is_part(quote)

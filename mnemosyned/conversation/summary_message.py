@@ -37,9 +37,9 @@ KIND = "summary"
 MEMORY_KIND = "memory"
 """Kind of the message with recalled memory that precedes the new message."""
 PROSE_SHARE = 0.6
-"""Share of a summary for a model's prose."""
+"""Maximum share of a summary that a model's prose may take."""
 VALUES_SHARE = 0.25
-"""Share of a summary for exact values that its facts do not show."""
+"""Maximum share of a summary for exact values that its facts do not show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ def merge_summaries(earlier: Iterable[SummaryContent]) -> SummaryContent:
 
 
 def convert_prose_to_facts(earlier: SummaryContent) -> SummaryContent:
-    """Return a content with its prose and values moved to the facts."""
+    """Return a summary's content with its prose and values moved into its facts."""
     shown = "\n".join((*earlier.facts, earlier.prose))
     missing = [value for value in earlier.values if value not in shown]
     values = VALUES + VALUE_SEPARATOR.join(missing) if missing else ""

@@ -13,14 +13,14 @@ from mnemosyned.conversation.sections import PastSummary
 from mnemosyned.instants import in_zone
 
 SUMMARY_TOKENS_MIN = 200
-"""Tokens that a leading summary gets, even where the fresh tail takes all the room."""
+"""Tokens that a leading summary gets even if the newest messages take all the room."""
 
 
 class WindowSelection:
-    """Selection of the messages of a conversation that fit in some tokens with a new message.
+    """Selection of the messages of a conversation that fit, with a new message, in a number of tokens.
 
-    Leading system messages stay and count toward no share. The newest summary of messages
-    compacted before stays too, shortened where it does not fit.
+    Leading system messages always stay, and are not counted. The newest summary of compacted messages stays
+    too, shortened if it does not fit.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class WindowSelection:
             self.start = self._find_start(tokens_left)
 
     def _covers(self, summary: PastSummary, kept: set[str]) -> bool:
-        """Return True if the kept messages, with the ids `kept`, surely include all that a summary covers."""
+        """Return True if the messages with the ids `kept` surely include all that a summary summarizes."""
         if summary.summary_of:
             return kept.issuperset(summary.summary_of)
         begin, end = _parse_moment(summary.start), _parse_moment(summary.end, last=True)

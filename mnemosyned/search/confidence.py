@@ -40,10 +40,8 @@ class ConfidenceWeights:
     """Added to the share of keywords at or above `words_min`, where the words alone show an answer."""
     words_min: float = 0.5
     other_name: float = -1.6
-    """A name in the question that the text lacks, or that is the only keyword the text has.
-
-    Does not apply if the text's speaker has that name, as speakers need not name themselves.
-    """
+    """A name in the question that the text lacks, or that is the only keyword the text has. Does not apply if
+    the text's speaker has that name, as speakers need not name themselves."""
     keywords: float = 0.32
     """Each keyword of the question, up to `keywords_max`: one word is near to many texts."""
     keywords_max: int = 5

@@ -11,7 +11,7 @@ from math import ceil, log
 
 from mnemosyned.conversation import briefing, injected
 from mnemosyned.conversation.learnings.relevance import (
-    find_least_shown,
+    least_shown_probability,
     rank_for_request,
 )
 from mnemosyned.conversation.sections import Relevance
@@ -261,7 +261,7 @@ class Reminder:
         )
         if not ranked or ranked[0].confidence < RULE_CONFIDENCE_MIN:
             return []
-        least = find_least_shown(ranked[0].confidence)
+        least = least_shown_probability(ranked[0].confidence)
         chosen: dict[str, injected.InjectedQuote] = {}
         for each in ranked:
             learning = each.learning

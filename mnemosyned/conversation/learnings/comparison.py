@@ -21,12 +21,12 @@ from mnemosyned.text.terms import FUNCTION_WORDS, Terms, parse_terms
 from mnemosyned.text.word_cache import clear_on_forget
 
 SUBJECT_OVERLAP_MIN = 0.6
-"""Least share of common words of two instructions on one subject."""
+"""Minimum share of common words at which two instructions are on one subject."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstructionMeaning:
-    """Words of an instruction or preference by their role, for comparison."""
+    """Words of an instruction or preference, sorted by their role, for comparison."""
 
     negative: bool
     subject: frozenset[str]
@@ -110,7 +110,7 @@ CHOICES = [
 """Groups of alternatives; only one of a group can apply at a time."""
 _ANY_CHOICE = compile_on_use("|".join(chain.from_iterable(_TABLES["choices"])))
 CHOICES_OF_A_SUBJECT = frozenset({6, 7, 8, 9})
-"""Groups that need the same subject to conflict: a long answer does not rule out a short walk."""
+"""Groups whose alternatives conflict only on one subject: a long answer does not exclude a short walk."""
 
 _INSTEAD, _NOT, _SLOT, _CUES = (
     compile_on_use(_TABLES[name].replace("\n", ""))
@@ -125,9 +125,9 @@ _WORD = re.compile(r"\w+")
 _newest_first = partial(sorted, key=attrgetter("created_at"), reverse=True)
 
 ENDINGS_TRIED_MAX = 30
-"""Learnings with a word in common of which it is asked whether a new one ends them, at 40 µs each."""
+"""Number of similar learnings, at 40 µs each, that are checked for being ended by a new learning."""
 REPEAT_SHARE_MIN = 0.75
-"""Share of their words that two wordings of the same have in common, at least."""
+"""Minimum share of words that two wordings of the same learning have in common."""
 
 
 class ActiveLearnings:
@@ -196,7 +196,7 @@ class ActiveLearnings:
     def _find_on_subject(
         self, meaning: InstructionMeaning, *, negative: bool
     ) -> Iterator[Learning]:
-        """Yield indexed learnings, only negative or only positive ones, with enough words of a subject."""
+        """Yield indexed learnings on a subject, only negative ones or only positive ones."""
         by_word = [
             self._by_key.get(("subject", word, negative), {})
             for word in meaning.subject
@@ -326,6 +326,7 @@ def _has_other_limit(ours: InstructionMeaning, theirs: InstructionMeaning) -> bo
 def _has_most_words_in_common(
     subject: frozenset[str], other_subject: frozenset[str]
 ) -> bool:
+    """Return True if two sets of words share at least `SUBJECT_OVERLAP_MIN` of the larger set."""
     shared = len(subject & other_subject)
     longer = max(len(subject), len(other_subject))
     return shared > 0 and shared >= SUBJECT_OVERLAP_MIN * longer

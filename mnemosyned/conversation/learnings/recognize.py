@@ -38,9 +38,9 @@ from mnemosyned.text.sentences import (
 from mnemosyned.text.terms import parse_terms
 
 REQUEST = "request"
-"""Key among the languages for the hints of lasting requests in any language."""
+"""Key, in place of a language, for the hints of lasting requests in any language."""
 CORRECTION = "correction"
-"""The same for orders that correct an older one."""
+"""Key, in place of a language, for the hints of orders that correct an older one."""
 PASSING_SUFFIX = " in passing"
 """Ending of the keys for the hints of preferences said in passing."""
 USER_ROLES = frozenset({"user", "human"})
@@ -57,32 +57,34 @@ CLAUSES_MAX = 8
 """Clauses after which an instruction may begin; later ones are not tried."""
 
 RateSentences = Callable[[Sequence[str]], Sequence[float]]
-"""Returns the probability that each sentence is a standing rule, by its vector; empty if it cannot."""
+"""Function that returns, by vectors, the probability that each sentence is a standing rule; empty if it
+fails."""
 RULE_PROBABILITY_MIN = 0.8
 RULE_PROBABILITIES_MIN = {"binding": 0.45, "lasting": 0.6, "general": 0.6}
-"""Probability from which a sentence is learned as a rule; by a shared pattern for one with such a word.
-Of sentences by authors on whom nothing was fitted, each finds four to six rules for one that is none."""
+"""Probability from which a sentence is learned as a rule, by the shared pattern that one of its words matches.
+Of sentences by authors on whom nothing was fitted, each finds four to six rules for each sentence that is
+none."""
 CLAUSE_PROBABILITY_MIN = 0.95
-"""The same for a sentence of which a pattern finds a clause: often the others are no rule."""
+"""The same for a sentence if a pattern matched only a clause: the other clauses are often no rule."""
 NEIGHBOR_PROBABILITY_MIN = 0.45
-"""The same for a sentence next to an instruction, to which it then belongs: rules come one after another."""
+"""The same for a sentence next to an instruction, as rules often come one after another."""
 WHOLE_SHARE_MIN = 0.8
-"""Length of the clauses that patterns find, as a share of a rule's, from which nothing is missing."""
+"""Share of a sentence from which the clauses that patterns found count as the whole rule."""
 RATED_MAX = 20
-"""Sentences of a text up to which they are rated; a longer text is a document."""
+"""Texts with more sentences are documents, and are not rated."""
 
 ALONE = ("english",)
 """Languages with a rule for a preference that is a whole message."""
 ALONE_BEGINNINGS = ("i ", "i'", "my ")
 NAMED_BEFORE_MAX = 1
-"""Content words before a pronoun, such as its verb, with which it still means nothing in its sentence."""
+"""Number of content words before a pronoun, such as its verb, among which it finds nothing to stand for."""
 STATED_AS_FACTS = frozenset({"code", "writing", "looks"})
 """Fields in which a rule is often stated as a fact: "timestamps are always UTC"."""
 
 PAGE_MARKS_MIN = 3
-"""Least number of headings, links, rows or tags in the layout of a page."""
+"""Minimum number of headings, links, table rows or tags by which a text looks like a page."""
 PAGE_SHARE_MAX = 0.2
-"""Share of statements up to which such a text is a page, and not a list of a user's rules."""
+"""Share of rules among the sentences above which such a text is a list of a user's rules, not a page."""
 PAGE_CHARS = 1_500
 PAGE_LINES_MIN = 6
 PLAIN_PAGE_SHARE_MAX = 0.1
@@ -104,7 +106,7 @@ _INTRODUCTION_ENDS = (":", "：", "?", "？")
 _FENCE = re.compile(
     r"(```|~~~).*?(?:\1|\Z)|^(\"\"\"|''')[ \t]*$.*?(?:^\2|\Z)", re.DOTALL | re.MULTILINE
 )
-"""Code, and what a person pasted between marks."""
+"""Code, and text pasted between quotation marks on lines of their own."""
 _CODE_LINE = re.compile(
     r"^[ \t]*(?:>|#|//|/\*|\*\s|--|\$ |@@|[+-]{3} | {4}\S|\t).*$", re.MULTILINE
 )
@@ -113,7 +115,7 @@ _QUOTED = re.compile(
     r"|`[^`\n]{0,300}`|(?<!\w)'[^'\n]{2,300}'(?!\w)|(?<!\w)‘[^’\n]{2,300}’(?!\w)"
 )
 _QUOTE = re.compile("[\"“„«「『`'‘]")
-"""Quotation marks: a text without one is not searched for quotations, at a tenth of the time."""
+"""Quotation marks: a quick test, as texts without them need no search for quotations."""
 _BLANK = re.compile('"_+"')
 # The titles are tested after the mark: before it, every character would be tried.
 _SENTENCE = re.compile(
@@ -137,8 +139,8 @@ def extract_learnings(
 ) -> tuple[Learning, ...]:
     """Return the learnings that a user states in a memory, with secrets masked.
 
-    The ids contain `now`, since a memory may be stored long after it was created. `may_have_secrets` is
-    False if the memory was searched for secrets in vain. `rate` rates sentences that no rule matches.
+    The ids contain `now`, since a memory may be stored long after it was created. `may_have_secrets` is False
+    if a search for secrets in the memory found none. `rate` rates sentences that no rule matches.
     """
     text = memory.content
     if memory.role.casefold() not in USER_ROLES or not (rate or may_match_rule(text)):
@@ -265,7 +267,7 @@ def _is_preference_alone(message: str) -> bool:
 def _read_statements(
     text: str, rated: Mapping[str, float], *, until: str | None = None
 ) -> tuple[list[LearningStatement], int]:
-    """Return the learnings in a text, up to a sentence with `until`, and the number of sentences read."""
+    """Return the learnings in a text, and the number of sentences read, up to one that contains `until`."""
     statements: dict[str, LearningStatement] = {}
     count = 0
     before = ""
@@ -309,7 +311,7 @@ def _read_statements(
 
 
 def _is_no_rule(blanked: str) -> bool:
-    """Return True if a sentence is of one occasion or a system, or cites a text or another person."""
+    """Return True if a sentence is about one occasion or a system, or cites a text or another person."""
     return any(
         load_shared_pattern(name).search(blanked) for name in ("once", "cited", "route")
     )

@@ -28,7 +28,7 @@ ALWAYS = frozenset({"answers", "manner", "acts"})
 
 
 def _compile_words(words: str) -> re.Pattern[str]:
-    """Return a pattern for any of the words and patterns in the text of a table, such as "food"."""
+    """Return a pattern for any of the words and patterns in a table's text, such as "food"."""
     joined = re.sub(r"\n\s*\|", "|", words)
     alternatives = re.split(r"(?<!\\)\s+", joined.strip())
     unspaced = [word for word in alternatives if re.match(r"[\u3040-\ud7a3]", word)]
@@ -60,37 +60,37 @@ def load_topics() -> Mapping[str, Sequence[str]]:
 
 
 RateTexts = Callable[[str, Sequence[str]], Sequence[float]]
-"""Returns the probability that a request needs each text, by its meaning; empty if it cannot."""
+"""Function that returns the probability, by meaning, that a request needs each text; empty if it fails."""
 
 SHOWN_MAX = 5
-"""Number of learnings in a context."""
+"""Maximum number of learnings in a context."""
 WORTH_OF_WORD = 3
-"""A keyword in common with the message."""
+"""Points for each keyword that a learning shares with the message."""
 WORDS_MAX = 3
-"""More words in common count no more."""
+"""Number of shared keywords above which further ones add nothing."""
 WORTH_OF_FIELD = 2
-"""A field in common, such as code or food."""
+"""Points for a field that both are about, such as code or food."""
 WORTH_OF_NAME = 1
 WORTH_OF_FRESH = 1
 WORTH_OF_RATING = 12
-"""A probability of one that the message needs a learning, by its meaning."""
+"""Points for a probability of 1 that the message needs the learning."""
 RATING_MIN = 0.25
 """Probability from which a preference matters to a message without a word or field in common."""
 SPREAD = 0.1
-"""Odds of a learning that is shown next to the most probable one, in parts of its odds."""
+"""Minimum odds of a learning that is shown, relative to the odds of the most probable one."""
 FRESH_FOR = timedelta(days=7)
 PAIRS_MIN = 2
 """Character pairs in common that make a word, in scripts without spaces."""
 UNRATED = 0.09
 """Probability that a learning bears on a request of which only the words are compared."""
 SURE = 0.999
-"""The highest probability by meaning to which words in common add."""
+"""Highest probability, by meaning, that shared words can still raise."""
 ODDS_OF_ELSEWHERE = -2.0
 """Log odds added for a learning from another project that may apply everywhere."""
 ODDS_OF_WORK = 1.5
 """Log odds added if the request orders new work: "plot …", "replace …", but not "shorten this"."""
 ODDS_OF_WORTH = 0.3
-"""Logarithm of the odds by which one of worth makes a probability higher."""
+"""Log odds added for each point of shared words and fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +116,15 @@ def rank_for_request(
     rate: RateTexts | None = None,
     elsewhere: Collection[str] = (),
 ) -> list[RankedLearning]:
-    """Return the active learnings, the most relevant by words and `rate` first; of equal ones the newest.
+    """Return active learnings, most relevant to a request first; of equally relevant ones the newest first.
 
-    The confidence is lower for a learning from one of the sessions `elsewhere`, which are of other projects.
+    `rate` adds relevance by meaning. Learnings from the sessions `elsewhere`, which belong to other projects,
+    get a lower confidence.
     """
     asked = _MessageTerms(request)
     active = [each for each in learnings if each.superseded_by is None]
     ratings = rate(request, [each.text for each in active]) if rate and active else ()
-    least = max(RATING_MIN, find_least_shown(max(ratings, default=0.0)))
+    least = max(RATING_MIN, least_shown_probability(max(ratings, default=0.0)))
     ranked = []
     for number, learning in enumerate(active):
         shared, reason = asked.rate_shared_terms(learning)
@@ -150,8 +151,8 @@ def rank_for_request(
     )
 
 
-def find_least_shown(best: float) -> float:
-    """Return the least probability for a learning to be shown, if the most probable one has `best`."""
+def least_shown_probability(best: float) -> float:
+    """Return the minimum probability of a learning that is shown, if the most probable one has `best`."""
     odds = SPREAD * best / max(1 - best, 0.001)
     return odds / (1 + odds)
 
@@ -229,7 +230,7 @@ _SCOPES = {
 
 
 def concerns_health(text: str) -> bool:
-    """Return True if a text is about what somebody's health or faith forbids, such as an allergy."""
+    """Return True if a text is about what a person must avoid for health or faith, such as an allergy."""
     return bool(_SCOPES["health"].search(text.casefold()))
 
 

@@ -182,10 +182,10 @@ STARTS_MAX = 16
 """Clauses of a sentence that are tried."""
 CLAUSE_CHARS_MIN = 3
 CLAUSE_CHARS_MAX = 160
-"""A longer clause is no preference that could be read alone."""
+"""Maximum characters of a clause: a longer preference could not be read alone."""
 OBJECT_WORDS_MAX = 24
 JOINED_WORDS_MAX = 3
-"""Words after a comma that still belong to one word before it: "short, plain sentences"."""
+"""Words after a comma that may still belong to the word before it: "short, plain sentences"."""
 
 _KINDS = {
     "states": LearningKind.PREFERENCE,

@@ -32,11 +32,9 @@ from mnemosyned.text.word_cache import clear_on_forget
 SHARE_OF_SECOND = 0.15
 """Weight of the second most similar example of a topic, relative to the first."""
 ODDS_OF_NEAREST, ODDS_OF_LIKENESS, ODDS_OF_ANY = 1.0, 7.6, -4.0
-"""Weights of a text's best common topic, its cosine, and a constant, next to the probe `request`.
-
-`make fit-probes` fits the first two. For the third it prints how many prompts get a rule injected, in projects
-of the tune half by other authors than the probe.
-"""
+"""Weights of a text's best common topic, its cosine, and a constant, next to the probe `request`. `make
+fit-probes` fits the first two. For the third it prints how many prompts get a rule injected, in projects of the
+tune half by other authors than the probe."""
 PROFILES_MAX = 1_000
 """Texts and sentences whose vectors are kept in memory, at 1.2 KB each."""
 ODDS_KEPT_MAX = 4_000

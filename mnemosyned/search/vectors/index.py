@@ -26,11 +26,9 @@ if TYPE_CHECKING:
 
 CODE_ROWS_MIN, CODE_ROWS_MAX = 1_024, 1 << 20
 SIFTED_MAX = 1_000
-"""Rows chosen by the number of different bits, then compared with the question's numbers.
-
-A different bit of a small number says little. With 24,000 texts and the built-in encoder, the 200 vectors read
-then contain .994 of the twenty nearest to a question, and .996 with twice as many rows.
-"""
+"""Rows chosen by the number of different bits, then compared with the question's numbers. A different bit of a
+small number says little. With 24,000 texts and the built-in encoder, the 200 vectors read then contain .994 of
+the twenty nearest to a question, and .996 with twice as many rows."""
 CODES_AT_ONCE = 16_384
 """Rows compared at once, which fit into the processor's cache."""
 NO_POSITIONS = (1 << 63) - 1
