@@ -1,1 +1,1 @@
-"""When and how it sleeps."""
+"""When and how sleep cycles run."""

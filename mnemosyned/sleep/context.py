@@ -135,8 +135,8 @@ class SummarizerLease:
     def interrupt(self) -> None:
         """Cancel the model's answer, and end the running cycle after its present group of memories.
 
-        The extractive summarizer finishes that group. Later cycles consolidate nothing, except the final one
-        of a program that ends, which asks no model until the summarizer is resumed.
+        The extractive summarizer finishes that group. Until the summarizer is resumed, later cycles consolidate
+        nothing, except a program's final cycle, which then uses no model.
         """
         self._interrupted.set()
         self.current.interrupt()
@@ -160,12 +160,12 @@ class SummarizerLease:
 
 
 HOLD = timedelta(minutes=15)
-"""After a stop no cycle starts in the background for so long: its trigger would start it again."""
+"""Time after a stop in which no background cycle starts, as a trigger would start one at once."""
 
 
 @dataclass(slots=True)
 class CycleStop:
-    """Request to end one cycle early, and the news of its end; safe from any thread."""
+    """Request to end one cycle early, with which others wait for its end. Safe from any thread."""
 
     asked: Event = field(default_factory=Event)
     """Set to let the cycle end after the groups of memories it works on."""
@@ -176,7 +176,7 @@ class CycleStop:
 
 
 _NO_CYCLE = CycleStop()
-"""Of the stoppers of all memories before their first cycle: it is over, and nothing stops it."""
+"""Stop request of a cycle that is over, for a `CycleStopper` before its first cycle."""
 _NO_CYCLE.over.set()
 
 
@@ -240,7 +240,7 @@ class CycleStopper:
         return replace(EMPTY_REPORT, status=CycleStatus.PAUSED, held_until=until)
 
     def _hold_at_least(self, hold: timedelta) -> None:
-        """Hold back background cycles for `hold` from now, or until the present hold ends if that is later."""
+        """Hold back background cycles for `hold` from now, or longer if the present hold ends later."""
         now, until = self._clock.now(), self.held_until()
         self._hold = max(hold, until - now) if until else hold
         self._held_from = now
@@ -254,7 +254,7 @@ class CycleStopper:
 
 
 CANDIDATES_MAX = 200_000
-"""Memories that one cycle looks at; the rest waits for the next."""
+"""Number of memories that one cycle looks at; the others wait for the next cycle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

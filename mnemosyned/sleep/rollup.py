@@ -27,12 +27,12 @@ from mnemosyned.summary.rollup import RollupSource, compose_rollup
 from mnemosyned.text.details import Detail
 
 ROLLUP_MAX = 20_000
-"""Summaries read at once; a longer backlog is rolled up in several rounds."""
+"""Number of summaries read at once; more are rolled up in several rounds."""
 ROUNDS_MAX = 1_000
 _BRACKETS, _PATH = re.compile(r"[\[\]\n]+"), re.compile(r"[/\\]+$|^.*[/\\](?=[^/\\])")
-"""What the short name of a project leaves out of its key, such as "github.com/ann/shop"."""
+"""Parts of a project's key, such as "github.com/ann/shop", that its short name leaves out."""
 NAMED_SESSIONS_MAX, NAME_CHARS_MAX = 1_000, 80
-"""Newest sessions whose projects' short names are to differ, and characters of a name."""
+"""Newest sessions whose projects get distinct short names, and maximum characters of a name."""
 UPPER_LEVELS = (periods.Level.DAY, periods.Level.WEEK, periods.Level.MONTH)
 
 
@@ -168,7 +168,7 @@ class RollupRun:
 
 
 def rollup_periods(found: PendingRollups, level: periods.Level) -> list[periods.Period]:
-    """Return the periods of a level with the found summaries; members of roll-ups stay in their period."""
+    """Group the found summaries into periods of a level; members of a roll-up stay in its period."""
     reopened = {id: begins for begins, id in found.existing.items()}
     return periods.group_into_periods(
         found.children, to_level=level, minimum=1, reopened=reopened
@@ -236,7 +236,7 @@ def read_sources(
 
 
 ENDED_ORIGINALS_MAX = 3
-"""Most originals of a summary that are checked; of more, newer memories hardly ever end all."""
+"""Summaries with more originals are not checked: newer memories hardly ever end all of their statements."""
 
 
 def _is_all_ended(store: MemoryStore, summary: Episode) -> bool:
@@ -250,7 +250,7 @@ def _is_all_ended(store: MemoryStore, summary: Episode) -> bool:
 
 REWRITTEN_MAX = 1_000_000
 TRIES_MAX = 1_000
-"""How often in all a summary may change while it is being rewritten."""
+"""How often a summary may change while it is being rewritten, before that is given up."""
 
 log = logger()
 
@@ -321,7 +321,7 @@ def _rewrite_rollup(
 def _find_common_origin(
     parts: Sequence[Episode | MemoryRecord],
 ) -> tuple[str, str | None]:
-    """Return the session and the source of all these memories or summaries; "" and None where they differ."""
+    """Return the session and the source that all of these share, or "" and None where they differ."""
     sessions = {part.session for part in parts}
     sources = {part.source for part in parts}
     return (

@@ -33,9 +33,9 @@ from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.verbs.upkeep import SleepStatus
 
 FIRST_CYCLE_AFTER = timedelta(seconds=60)
-"""A cycle missed while the daemon was down is caught up this soon after its start."""
+"""Delay, after the daemon's start, of a cycle that was missed while it was down."""
 AGAIN_AFTER = timedelta(seconds=60)
-"""A scheduled cycle that lost the database is tried again so soon, until one did not."""
+"""Delay before a scheduled cycle that lost the database is tried again."""
 JOB = "sleep"
 
 log = logger()
@@ -119,7 +119,7 @@ class SleepScheduler:
         self._scheduler.add_job(run, trigger, id=JOB, next_run_time=first)
 
     def enforce_cap_soon(self) -> None:
-        """Queue a call of `enforce_cap` in a background thread, unless one is queued."""
+        """Queue a call of `enforce_cap` in a background thread, unless one is queued already."""
 
         def enforce_once() -> None:  # once more if asked meanwhile: that run sees more
             """Enforce the capacity; another request from now on queues another run."""
@@ -133,7 +133,7 @@ class SleepScheduler:
                 self._cap_executor.submit(self._guard_job(enforce_once))
 
     def wake(self) -> None:
-        """Bring the next cycle forward if the wall clock has jumped back; run it if a jump made it due."""
+        """Run a missed cycle, or move the next one forward, after the wall clock has jumped."""
         if job := self._scheduler.get_job(JOB):
             plan, now = job.trigger, datetime.now(UTC)
             latest = plan.get_next_fire_time(None, now)
@@ -198,10 +198,10 @@ def cron_trigger(fields: str, *, key: str = "sleep.cron") -> CronTrigger:
 
 
 RULES_S = 60.0
-"""Time reserved for rules. A model gets only what the deadline allows beyond it: by default
+"""Seconds reserved for the extractive summarizer. A model gets what the deadline leaves beyond them: by default
 nothing."""
 MARGIN = 2
-"""A model is asked only if there is this many times the time that its pace in the log calls for."""
+"""A model is used only if the time left is this many times what it needs by its pace in the log."""
 POLL_S = 0.2
 
 
@@ -263,17 +263,17 @@ def _interrupt_model_after(
 
 
 ROWS_MAX = 50_000
-"""Memories that the triggers look at; with more in working memory they are due anyway."""
+"""Number of memories that the triggers look at; with more in working memory, a trigger is due anyway."""
 
 
 WAIT_S = 600.0
-"""How long the capacity waits for a running cycle before it is left until asked again."""
+"""Seconds to wait for a running cycle before the capacity is enforced; then it is left to the next call."""
 ROUNDS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
 class SleepHost:
-    """Starter of a memory's background cycles: a scheduler of its own, or one that many memories share."""
+    """Starter of a memory's background cycles: its own scheduler, or one shared by many memories."""
 
     scheduler: SleepScheduler
     enforce_cap_soon: Callable[[], object]
@@ -396,7 +396,10 @@ class Sleeper:
             log_failure("cap_not_enforced", error)
 
     def enforce_cap_now(self) -> None:
-        """Run `consolidate_excess` and `after_cycle` now, unless postponed. Raises `SleepInProgress`."""
+        """Run `consolidate_excess` and then the action after a cycle, unless postponed.
+
+        Raises `SleepInProgress`.
+        """
         if time.monotonic() < self._postponed_until:
             return
         self.consolidate_excess(rules_only=bool(self._find_refusal()), wait_s=WAIT_S)
@@ -478,7 +481,7 @@ class Sleeper:
         )
 
     def check_triggers(self) -> None:
-        """Run a cycle if a trigger is due, then the chores.
+        """Run a cycle if a trigger is due, then the memory's other periodic work.
 
         An object without its own scheduler counts the memories only if a trigger may be due.
         """

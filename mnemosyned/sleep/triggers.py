@@ -30,17 +30,16 @@ if TYPE_CHECKING:
     from mnemosyned.storage.common.surroundings import ClockStore
 
 HEADROOM = 0.1
-"""At a limit, this share of it is consolidated in addition, so that it is not reached again at
-once."""
+"""Share of a limit that is consolidated in addition, so that the limit is not reached again at once."""
 SESSION_DUE = 0.8
 """Share of a session's token budget from which on a cycle is due."""
 SESSION_KEPT = 0.5
-"""Of a session's token budget, what is left in working memory."""
+"""Share of a session's token budget that a cycle leaves in working memory."""
 
 
 SleepTrigger = Callable[[WorkingActivity, datetime], Selection | None]
-"""Rule for the start of a cycle: it returns the selection of memories for a cycle that is due, else
-None; None again after that cycle has run."""
+"""Rule that starts a cycle: it returns which memories to consolidate if a cycle is due, else None. It returns
+None again after that cycle has run."""
 
 
 def select_by_age(
@@ -59,7 +58,7 @@ def select_by_age(
 def select_by_count(
     activity: WorkingActivity, now: datetime, *, entries: int, fresh: timedelta
 ) -> Selection | None:
-    """Select memories older than `fresh` of sources with `entries` or more of these; None without sources."""
+    """Select memories older than `fresh` from each source that has `entries` of them; None if no source has."""
     counts = activity.by_source.items()
     sources = tuple(name for name, count in counts if count >= entries)
     return Selection(before=shift(now, -fresh), sources=sources) if sources else None
@@ -130,7 +129,7 @@ class MachineState:
 
 
 IDLE_AFTER = timedelta(minutes=5)
-"""A memory is in use for so long after a request, with `sleep.model_policy: idle`."""
+"""Time after a request in which a memory counts as in use, with `sleep.model_policy: idle`."""
 
 
 def model_refusal(
@@ -192,7 +191,7 @@ def make_triggers(config: Config) -> dict[Trigger, SleepTrigger]:
 
 
 SEEN_S = 600.0
-"""Where many memories are looked at, one that nobody changes here is counted again after so long."""
+"""Seconds after which many memories are counted again although this process changed none."""
 REST_S = 60.0
 """Seconds between two cycles that triggers start."""
 BACK_OFF_S = 300.0
@@ -288,7 +287,7 @@ class TriggerWatch:
 
 POWER = Path("/sys/class/power_supply")
 JUMP = timedelta(minutes=1)
-"""Smaller steps of the clock are corrections that hurt nobody's age."""
+"""Smaller steps of the clock are corrections that matter to no memory's age."""
 
 
 def read_machine_state(power: Path = POWER) -> MachineState:
@@ -339,8 +338,8 @@ def machine_uptime_s() -> float:
 class JumpTolerantClock:
     """Clock for the age of memories, which ignores forward jumps of the wall clock for a while.
 
-    A forward jump is believed after `hold`, by when everything remembered before the jump is that
-    old in truth; a backward jump is believed at once.
+    A forward jump is accepted after `hold`, when everything remembered before the jump really is that old; a
+    backward jump is accepted at once.
     """
 
     def __init__(self, clock: Clock, *, hold: timedelta) -> None:
@@ -367,15 +366,15 @@ class JumpTolerantClock:
 
 
 KEPT_EVERY_S = 3_600.0
-"""A sighting is kept in the store so often; a crash costs no more of what is known."""
+"""Seconds between two clock readings that are stored; a crash loses no more than that."""
 KEPT_LAST_S = 60.0
-"""At the end one so much newer is: a program that opens a memory for a moment writes none."""
+"""Minimum age of the stored reading for a last one at the end, so that a short use stores none."""
 REMEDY = "if the date is right: mnem archive prune --believe-clock"
 
 
 @dataclass(eq=False, kw_only=True)
 class ClockGuard:
-    """Judge of the clock by its last sighting in the store; safe from any thread."""
+    """Check of the wall clock against its last trusted reading in the store. Safe from any thread."""
 
     store: ClockStore
     clock: Clock
@@ -406,7 +405,7 @@ class ClockGuard:
         return self.look().now
 
     def look(self) -> Judgment:
-        """Return a judgment of the clock by its last trusted reading; store the new reading at most hourly."""
+        """Return whether the clock can be trusted, by its last trusted reading; store a new reading hourly."""
         with self._looking:
             judgment = self._judge_clock()
             self._log_change(judgment)
@@ -438,7 +437,7 @@ class ClockGuard:
         )
 
     def _judge_clock(self) -> Judgment:
-        """Return a judgment of the clock by its last trusted reading, and keep the new reading in memory."""
+        """Return whether the clock can be trusted, by its last trusted reading; remember the new reading."""
         now, up = self.clock.now(), self.uptime()
         judgment = judge_clock(self._seen, now=now, boot=self.boot(), uptime_s=up)
         self._seen = judgment.sighting

@@ -96,9 +96,10 @@ class StatementSelection:
                 break
 
     def measure_gain(self, statement: Statement) -> float:
-        """Return the worth of a statement's new words, times its emphasis, divided by a power of its length.
+        """Return how much a statement adds for its length: 0 if its new words are worth too little.
 
-        Worth and length include the preceding statements that it needs. Return 0 if the worth is too small.
+        The worth of the new words, times the emphasis, is divided by a power of the length. Worth and length
+        include the preceding statements that it needs.
         """
         worth = self._worth
         if statement.needs is None:
@@ -367,7 +368,7 @@ def compose_episode(
 
 
 def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
-    """Return memories' words, relative dates resolved, with their worth, which is 0 for speakers' names."""
+    """Return the words of memories with their worth, 0 for speakers' names; "yesterday" counts as its date."""
     known = Vocabulary()
     roles: dict[str, None] = {}
     for memory in memories:

@@ -57,7 +57,7 @@ VALUE_POWER = 0.25
 
 CONNECTORS_MAX = 2
 COPULA_REACH = 6
-"""Distance of a label before "is": "the code of the back gate is 4711"."""
+"""Maximum distance between a label and "is", as in "the code of the back gate is 4711"."""
 NEVER_KEYWORDS = frozenset(
     {TokenKind.STOP, TokenKind.COMMON, TokenKind.UNIT, TokenKind.TITLE}
 )
@@ -104,7 +104,7 @@ class Vocabulary:
         self._sentences = 0
 
     def add(self, words: Sequence[TextToken]) -> tuple[str, ...]:
-        """Add a sentence's words, but no stop words, with their worth; return their distinct stems in order."""
+        """Add the worth of each word of a sentence except stop words; return their distinct stems, in order."""
         worth, first = self.worth, self.first
         stems: list[str] = []
         labelled = secret = False
@@ -182,9 +182,9 @@ def _find_label(words: Sequence[TextToken], place: int) -> int | None:
 
 
 def _is_secret(words: Sequence[TextToken], place: int) -> bool:
-    """Return True if a label such as "password" announces the word at index `place`.
+    """Return True if a label such as "password" shows that the word at index `place` is secret.
 
-    If no word or mark is between the label and the word, the word must have a capital.
+    A word directly after the label must be capitalized.
     """
     at = _find_label(words, place)
     if at is None or words[at].surface.lower() not in SECRET_LABELS:

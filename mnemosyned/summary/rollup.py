@@ -34,7 +34,7 @@ from mnemosyned.text.tokens import tokenize
 SPEAKERS = frozenset(
     "user assistant system tool agent human ai bot ci calendar notes note mail shell ops".split()
 )
-"""Speakers that one line is enough to recognize; a name needs two."""
+"""Names of speakers that count even if they occur only once; other names must occur twice."""
 _SPEAKER = re.compile(r"(?:^|(?<=[.!?;…。！？\"”)] ))([^\s:][^:.!?;\n]{0,40}): (?=\S)")
 _WEEKDAYS = "|".join(WEEKDAY_ABBREVIATIONS)
 _MONTHS = "|".join(MONTH_NAMES)
@@ -155,7 +155,7 @@ CHILD_CHARS_MAX = 300
 LINE_CHARS = 130
 """Characters for each summary in the roll-up of short ones."""
 FIRST_CHARS = 180
-"""Characters that the first statement of a summary may have at least."""
+"""Characters that the first statement of a summary may always have."""
 FALLBACK_CHARS_MAX = 240
 SHARE_OF_LINE = 1.5
 """Factor by which the first statement may exceed the even share of the room."""
@@ -166,7 +166,7 @@ ROLLUP_CHARS_MAX = 4_000
 CHARS_PER_SOURCE = {Level.DAY: 200, Level.WEEK: 200, Level.MONTH: 350}
 """Characters for each summary in a roll-up of long ones; weeks are longer than days."""
 ROOM_MIN = 600
-"""The same for the whole roll-up, at least."""
+"""Minimum room, in characters, of a roll-up of long summaries."""
 READ_CHARS_MAX = 200_000
 """Characters read of all summaries, divided evenly."""
 READ_CHARS_MIN = 120
@@ -229,7 +229,7 @@ def compose_rollup(
 
 
 class _RollupComposer:
-    """Chooser of the statements of a roll-up within its room."""
+    """Composer that chooses the statements of a roll-up within its room."""
 
     def __init__(
         self, sources: Sequence[RollupSource], *, level: Level, minimum: int

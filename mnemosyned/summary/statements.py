@@ -197,10 +197,10 @@ _ORDINARY = _find_languages("stop_words", "question_stop_words")
 
 
 def _leans_back(word: str, rest: str) -> bool:
-    """Return True if the first word of a sentence with this rest refers to the sentence before.
+    """Return True if `word` at the start of a sentence, before `rest`, refers to the sentence before.
 
-    The stop words of the rest decide if the word is an ordinary one in another language: French "il" is an
-    Italian article, and Dutch "en" a Spanish preposition. Without stop words, only a German word refers back.
+    The stop words of `rest` decide if `word` is an ordinary one in another language: French "il" is an Italian
+    article, and Dutch "en" a Spanish preposition. Without stop words, only a German word refers back.
     """
     leaning = _LEANING.get(word, set())
     ordinary = _ORDINARY.get(word, set()) - leaning
@@ -299,7 +299,7 @@ PROSE_STOP_SHARE = 0.15
 SECRET_FACTOR = 0.4
 """Factor of a sentence with a masked secret: the rest of it is mostly about that."""
 RECORD_FACTOR = 0.6
-"""Factor of a line for records, plus the worth of the line."""
+"""Factor of a line about records, to which the worth of the line is added."""
 
 RECEIPT_WORDS_MAX = 3
 """New words up to which an agent's shorter reply to a statement may only repeat it: "Noted: 72 hours"."""
@@ -312,13 +312,14 @@ BOILERPLATE_FACTOR = 0.3
 """Factor of a sentence that is said at least `BOILERPLATE_TIMES`, such as a line of a prompt."""
 
 CHAIN_MAX = 2
-"""Maximum chain of sentences that lean on each other; a longer one is a story of its own."""
+"""Maximum sentences in a row of which each needs the one before; more make a story of their own."""
 WORDS_MIN = 3
 EXACT_SHARE_MAX = 0.75
 """Share of exact values above which a sentence is a row of them."""
 
 VALUES = tokens.EXACT_KINDS - {tokens.TokenKind.IDENTIFIER}
-"""Kinds that make a statement of two words; not identifiers, which are everywhere in code."""
+"""Kinds of values with which two words make a statement. Identifiers are not among them: code is full of
+them."""
 
 _STOP = tokens.TokenKind.STOP  # found faster than an attribute of an Enum
 
@@ -372,7 +373,7 @@ class StatementReader:
     """Reader that splits memories into distinct statements, and collects their words' worth."""
 
     def __init__(self, *, zone: tzinfo, names_all_speakers: bool) -> None:
-        """With `names_all_speakers` name every speaker, else only speakers in the first person."""
+        """Name the speakers of all statements (`names_all_speakers`), or only of those in the first person."""
         self.statements: list[Statement] = []
         self.known = Vocabulary()
         self._zone = zone
@@ -445,7 +446,7 @@ class StatementReader:
         self.statements.append(statement)
 
     def _add_sentence(self, sentence: Statement, before: int | None) -> None:
-        """Rate a sentence by its form, words and reference to the statement at `before`, and add it."""
+        """Rate a sentence by its form, its words and any reference to the statement at `before`; add it."""
         text = sentence.text
         stamp = _PATTERNS["stamp"].match(text) if sentence.starts_line else None
         said, secrets = PLACEHOLDER.subn(" ", text[stamp.end() :] if stamp else text)
@@ -600,7 +601,7 @@ def _is_listing(sentence: str, kinds: Sequence[tokens.TokenKind]) -> bool:
 
 
 def remove_pasted(text: str) -> str:
-    """Return a text of several lines without logs, traces and code: from such a line up to an empty one."""
+    """Return a text without pasted logs, traces and code, each up to the next empty line."""
     if text.count("\n") < 2:
         return text
     kept: list[str] = []

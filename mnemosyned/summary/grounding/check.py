@@ -34,7 +34,7 @@ GRAMS_DISTINCT_MIN = 0.6
 SOURCE_SHARE = 0.8
 NEGATED_STEMS_MIN = 2
 NEGATED_SHARED_MIN = 0.8
-"""Share of a clause's words that one source clause has whose negation it must keep."""
+"""Minimum share of a clause's words in a source clause for the two to agree in negation."""
 ROW_MAX = 4
 ROW_WORDS_MAX = 8
 
@@ -104,7 +104,7 @@ class GroundingSources:
 
     @cached_property
     def numbers(self) -> frozenset[str]:
-        """The memories' numbers in all readings, the times of day they were made, 1, and for two roles 2."""
+        """Numbers that a summary may contain: of the memories, their times of day, 1, and 2 for two roles."""
         found: set[str] = {"1", "2"} if len(self.roles) == 2 else {"1"}
         for memory in self.memories:
             said = in_zone(memory.created_at, self._zone)
@@ -153,10 +153,10 @@ class GroundingSources:
 def check_grounding(
     summary: str, sources: Sequence[MemoryRecord], *, chars_max: int, zone: tzinfo = UTC
 ) -> tuple[SummaryProblem, ...]:
-    """Return the problems of a summary: its form and language, and values that no source has.
+    """Return the problems of a summary, such as a wrong language, or a value that no source has; empty if none.
 
-    Empty if it has none. `chars_max` is the longest summary allowed; of one `RUNAWAY` times as long,
-    only the length is a problem. `zone` is the time zone for the sources' relative dates.
+    `chars_max` is the longest summary allowed; for one that is `RUNAWAY` times as long, only the length is a
+    problem. `zone` is the time zone for the sources' relative dates.
     """
     text = _normalize_text(summary).strip()
     if not text or not any(char.isalnum() for char in text):
@@ -175,10 +175,10 @@ def check_grounding(
 def _find_problems_of_form(
     text: str, known: GroundingSources
 ) -> Iterator[SummaryProblem]:
-    """Yield a problem for repetition, a refusal, and a script or language of no source.
+    """Yield a problem for repetition, a refusal, and a script or language that no source has.
 
-    A speaker who says "I" without a name, and a clause that denies what its source claims or claims
-    what its source denies, are problems, too.
+    Problems are also a speaker who says "I" without a name, and a clause that denies what its source claims, or
+    claims what its source denies.
     """
     if is_repetitive(text, known.text):
         yield SummaryProblem(GroundingFault.REPEATED, "")
@@ -310,9 +310,9 @@ def _normalize_text(text: str) -> str:
 
 
 OF_THE_WHOLE = frozenset((GroundingFault.UNINFORMATIVE, GroundingFault.TOO_LONG))
-"""Faults that a sentence has only as part of an answer."""
+"""Faults that an answer may have, but not one of its sentences alone."""
 SHARED_MIN = 0.6
-"""Share of a sentence's words that one source must have to be what it is about."""
+"""Minimum share of a sentence's words in one source sentence for that to confirm it."""
 
 
 def shorten_answer(

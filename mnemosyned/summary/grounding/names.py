@@ -25,7 +25,7 @@ MISSPELLED_CHARS_MIN = 7
 """Minimum length of a name to accept transposed letters in: Brian is not Brain."""
 
 AS_NAME = "@"
-"""Prefix of forms of words with a capital in the sources."""
+"""Prefix that marks the forms of words with a capital letter in the sources."""
 
 _STARTS = '.!?…:;\n"“”„«»()[]*#•|。！？-–—>'
 
@@ -63,11 +63,11 @@ class _NameWord(NamedTuple):
 def find_unknown_names(
     text: str, known: AbstractSet[str], folded: str
 ) -> Iterator[str]:
-    """Yield each name of a text that is in no source.
+    """Yield each name in a text that is in no source.
 
-    `known` contains the forms of the sources' words, `folded` their text in lower case, for scripts
-    without spaces. In German and at the start of a sentence, a capitalized word is a name only
-    if the words around it show one, as a title does.
+    `known` contains the forms of the sources' words; `folded`, for scripts without spaces, their text in lower
+    case. In German and at the start of a sentence, a capitalized word is a name only if the words around it
+    show one, as a title does.
     """
     counts = count_stop_words(text)
     german = bool(counts) and counts.get("de") == max(counts.values())
@@ -99,7 +99,7 @@ def find_unknown_names(
 
 
 def list_name_forms(text: str) -> Iterator[str]:
-    """Yield the lower-case forms of a text's words with which names of another text are compared.
+    """Yield the lower-case forms of a text's words, to compare the names in another text with.
 
     Capitalized words also yield forms marked by `AS_NAME`, and initials such as "nyc".
     """

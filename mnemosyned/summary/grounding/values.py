@@ -86,7 +86,7 @@ def _format_number(value: float) -> str:
 def list_clock_readings(
     written: str, half: re.Match[str] | None = None
 ) -> Iterator[str]:
-    """Yield a time of day as "14:30"; without am or pm (`half`), also yield the time 12 hours later."""
+    """Yield a time as "14:30"; if it is neither am nor pm (`half` is None), also the time 12 hours later."""
     head, _, rest = written.partition(":")
     hour = int(head)
     if half and hour <= 12:
@@ -105,7 +105,7 @@ def read_number_words(text: str) -> Iterator[tuple[str, str]]:
 
 
 SPAN_DAYS_MAX = 62
-"""Longest span whose days count as mentioned; of a longer one only the years do."""
+"""Longest span of which each day counts as mentioned; of a longer one, only its years do."""
 LEAP_YEAR = 2024
 
 

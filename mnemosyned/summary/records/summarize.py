@@ -40,7 +40,7 @@ VALUE_CHARS_MAX = 80
 
 @dataclass(frozen=True, slots=True)
 class ItemKind:
-    """A kind of items, and how much room lines about them deserve."""
+    """A kind of items, and how much space lines about them get in a summary."""
 
     noun: str
     worth: float
@@ -95,7 +95,7 @@ def read_log(content: str, zone: tzinfo) -> list[RecordItem]:
     """
     if not _PATTERNS["clock"].search(content, 0, SIGN_CHARS_MAX):
         return []
-    lines = _without_command(split_nonblank_lines(content)[:LINES_MAX])
+    lines = _remove_command_line(split_nonblank_lines(content)[:LINES_MAX])
     items: list[RecordItem] = []
     for line in lines:
         if item := _read_log_line(line, zone):
@@ -165,6 +165,7 @@ _LOG_FIELDS = {
 
 
 def _make_item_of_level(level: str, message: str, when: str) -> RecordItem:
+    """Return a log entry as an item; its kind depends on the level, such as "warning"."""
     kind = _KIND_OF_LEVEL.get(_NAMES["levels"][level.lower()], LOG)
     return RecordItem(kind, shorten(message, TEXT_CHARS_MAX), message, when=when)
 
@@ -310,7 +311,7 @@ def read_run(content: str, _zone: tzinfo) -> list[RecordItem]:
 
 def _read_run_output(lines: Sequence[str]) -> list[RecordItem]:
     """Return the outcome that a test runner's lines print: counts and failed tests; empty for other lines."""
-    output = _without_command(lines)
+    output = _remove_command_line(lines)
     counts = [line.strip(" =") for line in output if _PATTERNS["counts"].search(line)]
     if not counts or sum(map(is_prose, output)) > PROSE_SHARE_MAX * len(output):
         return []
@@ -393,8 +394,8 @@ def _make_command_item(command: str, output: Sequence[str]) -> RecordItem:
     return RecordItem(COMMAND, text, source, is_alert=has_failed)
 
 
-def _without_command(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines of output without a first line that is a command, such as `$ make test`."""
+def _remove_command_line(lines: Sequence[str]) -> Sequence[str]:
+    """Return lines of output, without the first if it is a command such as `$ make test`."""
     return lines[1:] if len(lines) > 1 and lines[0].startswith("$ ") else lines
 
 
@@ -504,7 +505,7 @@ CELL_MEAN_MAX = 32
 
 def read_table(content: str, zone: tzinfo) -> list[RecordItem]:
     """Return the rows of a table in Markdown, CSV or aligned columns; empty for other texts."""
-    lines = _without_command(split_nonblank_lines(content)[:LINES_MAX])
+    lines = _remove_command_line(split_nonblank_lines(content)[:LINES_MAX])
     if len(lines) < 3:
         return []
     for read in (_read_piped, _read_separated, _read_aligned):
@@ -597,7 +598,7 @@ READERS: tuple[Callable[[str, tzinfo], Sequence[RecordItem]], ...] = (
 
 
 CONTENT_CHARS_MAX = 400_000
-"""Longer memories are prose to these rules; extraction cuts them to sentences."""
+"""Longer memories are treated as prose, and cut into sentences."""
 
 _ENDS = (".", "!", "?", "…", "。", "！", "？")
 _SIGN = re.compile(r"[\d:{\[$#<>|]")
