@@ -54,7 +54,7 @@ SAME_SHARE = 0.6
 
 
 class StatementKind(StrEnum):
-    """What a statement is about, and so why it matters to a later session."""
+    """Kind of a statement, by which it matters to a later session."""
 
     GRAVE = "grave"
     OPEN = "open"

@@ -26,9 +26,9 @@ class ConfidenceWeights:
 
     The first was fitted on the tuning halves of `bench-meaning`, on LoCoMo's first conversations and on
     questions in nine languages about things that nobody had said. In cross-validation with five folds, .70 of
-    the questions about unsaid things get no hit. Of those with an answer, .02 get none: .11 of those in other
-    words, .07 in other languages, .01 of LoCoMo's. With a lower `confident` these were .50, and .01, .05, .03
-    and .00.
+    the questions about unsaid things get no hit. The share is .02 for questions with an answer: .11 in other
+    words, .07 in other languages, .01 for LoCoMo's. With a lower `confident` it was .50, and .01, .05, .03 and
+    .00.
     """
 
     bias: float = -6.1

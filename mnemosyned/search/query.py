@@ -59,7 +59,7 @@ class AskedSource:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedAnswer:
-    """What kind of answer a question's words ask for."""
+    """The kind of answer that a question's words ask for."""
 
     time: bool = False
     """Whether the question begins with "when"."""

@@ -409,8 +409,8 @@ def best_level_only(
 ) -> list[RankedResult]:
     """Return the results so that no summary is shown together with a roll-up that contains it.
 
-    Of the two, the one with lines stays, or else the one with the better score. `results` are best first;
-    `above` maps the row number of a summary to its parent's.
+    The one with lines stays, or else the one with the better score. `results` are best first; `above` maps the
+    row number of a summary to its parent's.
     """
     covered = {
         parent

@@ -118,8 +118,8 @@ def rank_for_request(
 ) -> list[RankedLearning]:
     """Return active learnings, most relevant to a request first; of equally relevant ones the newest first.
 
-    `rate` adds relevance by meaning. Learnings from the sessions `elsewhere`, which belong to other projects,
-    get a lower confidence.
+    `rate` rates their relevance semantically. Learnings from the sessions `elsewhere`, which belong to other
+    projects, get a lower confidence.
     """
     asked = _MessageTerms(request)
     active = [each for each in learnings if each.superseded_by is None]

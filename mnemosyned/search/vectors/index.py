@@ -312,7 +312,7 @@ class NewestVectors(VectorSearch):
 
 
 class StorageIndex:
-    """Stand-in for a `VectorIndex` if the database itself compares vectors: there is nothing to load."""
+    """Substitute for a `VectorIndex` if the database itself compares vectors: there is nothing to load."""
 
     def __init__(self, search: StorageSearch) -> None:
         """Answer by `search`, which compares vectors in the storage."""
