@@ -396,11 +396,11 @@ _CRONS = {"sleep.cron", "backup.schedule"}
 _LISTS = {"watch.paths", "hooks.exclude"}
 """Settings with several values, which may also be a text with colons between them."""
 _NO_PATHS = {"", "null", NO_MODEL, MODEL_TOKENIZER, IN_MEMORY}
-"""Texts of settings for a path that are none."""
+"""Values of path settings that are not paths."""
 _FORMS = {"sleep.quiet_hours": '"22:00-07:00"'}
-"""An example of each value that a pattern checks."""
+"""An example for each setting whose value must match a pattern."""
 _YES_AND_NO = {"yes": True, "on": True, "no": False, "off": False}
-"""Words for a yes or no in the environment, besides those of JSON."""
+"""Words for true and false in the environment, in addition to those of JSON."""
 _NO_SETTINGS = {
     CONFIG_VARIABLE,
     API_KEY_VARIABLE,

@@ -75,14 +75,14 @@ def without_password(url: str, *, shown: str = HIDDEN) -> str:
 
 
 IN_MEMORY = ":memory:"
-"""The path of a `Memory` that keeps nothing; a daemon needs a file."""
+"""Path of a `Memory` that stores nothing on disk; a daemon needs a file."""
 ENVIRONMENT_PREFIX = "MNEMOSYNE_"
 NO_MODEL = "none"
-"""The `llm.model_path` for rules, although the default model is installed."""
+"""Value of `llm.model_path` for extractive summaries even if the default model is installed."""
 MODEL_TOKENIZER = "model"
-"""The `context.tokenizer` for counts by the model that writes summaries."""
+"""Value of `context.tokenizer` for counts by the model that writes summaries."""
 BACKUP_SCHEDULES = ("off", *INTERVALS)
-"""The values of `backup.schedule` besides cron fields."""
+"""Values of `backup.schedule` other than cron fields."""
 RESTART = {
     "socket",
     "listen",
@@ -101,7 +101,7 @@ RESTART = {
     "limits.threads",
     "limits.connections_max",
 }
-"""Settings that take effect at the next start; besides them, those that begin as in `RESTART_PREFIXES`."""
+"""Settings that take effect at the next start, as do those that begin as in `RESTART_PREFIXES`."""
 RESTART_PREFIXES = ("database", "embedding.", "oidc.", "owners.proxy_", "tls.")
 FilePath = Annotated[str, Meta(extra={"is_path": True})]
 """The name of a file or a folder."""
@@ -514,7 +514,7 @@ def value_of(config: Config, key: str) -> Any:  # noqa: ANN401
 
 
 _BUILT = msgspec.json.Decoder(Config)
-"""Made at import for what it leaves with the types: at first use, two threads would crash."""
+"""Made at import, as it completes the types: done at first use, two threads would crash."""
 KEYS: dict[str, Any] = dict(keys())
 """Every key with its type."""
 PATHS = {key for key, kind in KEYS.items() if FilePath in get_args(kind)}

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 CAPTURED_PREFIX = "a-"
-"""The beginning of the id of every memory that was captured from an agent's conversation."""
+"""Beginning of the id of every memory captured from an agent's conversation."""
 IMPORTED_PREFIX = "import-"
-"""The beginning of the id of every memory that was imported and brought no id of its own."""
+"""Beginning of the id of every imported memory that had no id of its own."""
 SESSIONS_MAX = 10_000
-"""The sessions that are kept, the last seen ones."""
+"""Number of agents' sessions that are kept, those seen last."""
 SHOWN_MAX = 500
-"""Ids kept of the memories injected into a session, the last ones."""
+"""Number of injected memories whose ids are kept for a session, the last ones."""
 CLIENTS_MAX = 200
 """The rows of activity that are kept."""
 FAILURE_CHARS_MAX = 200
@@ -43,7 +43,7 @@ class AgentSession:
 
 
 BACKGROUND = "background"
-"""The event under which captures of the daemon's own thread are counted, without a hook that waits."""
+"""Event under which captures by the daemon's own thread are counted, as no hook waits for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

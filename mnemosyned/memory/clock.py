@@ -1,4 +1,4 @@
-"""Port of the clock, and the judgment of its readings by the time that has passed.
+"""Port of the clock, and the decision whether its readings can be trusted.
 
 Work that cannot be undone asks here before it trusts the date.
 """
@@ -10,16 +10,16 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 TOLERANCE = timedelta(hours=1)
-"""Smaller steps are corrections that cost nobody's words more than an hour."""
+"""Smaller steps of the clock are corrections, which prune or purge nothing more than an hour early."""
 OFF_MAX = timedelta(days=7)
-"""A machine may have been off so long without being asked about it."""
+"""Longest time that a machine may have been off without its owner being asked about it."""
 SLACK_FOR = timedelta(days=1)
-"""A clock that may still catch up, after a start or a step back, does so within this time."""
+"""Time after a start or a step back within which the clock may still be set forward again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """The wall clock as it was last believed, and how much of the machine's time had passed."""
+    """The last trusted reading of the wall clock, with the machine's uptime at that time."""
 
     moment: datetime
     boot: str
@@ -50,12 +50,12 @@ class Judgment:
 def judge_clock(
     last: Sighting | None, *, now: datetime, boot: str, uptime_s: float
 ) -> Judgment:
-    """Return a judgment of the clock reading `now`, by its last trusted reading plus the uptime since.
+    """Return whether the clock's reading `now` can be trusted, by its last trusted reading plus the uptime.
 
     Within one boot the time that passed is known exactly. After a reboot, an unknown time off is added, of
-    which up to `OFF_MAX` is believed. A clock that is set back is believed at once, and may return to its
-    former time within `SLACK_FOR`. A clock that is further ahead is never believed, however long it stays so:
-    only its owner can tell whether the machine was off that long.
+    which up to `OFF_MAX` is accepted. A clock that is set back is trusted at once, and may return to its former
+    time within `SLACK_FOR`. A clock that is further ahead is never trusted, however long it stays so: only its
+    owner can say whether the machine was off that long.
     """
     if last is None:
         return Judgment(sighting=Sighting(moment=now, boot=boot, uptime_s=uptime_s))
@@ -81,7 +81,7 @@ def judge_clock(
 
 
 class Clock(Protocol):
-    """The present time; tests hand in one they can move."""
+    """Source of the present time; tests use one that they can move."""
 
     def now(self) -> datetime:
         """Return the present instant, aware, in UTC."""

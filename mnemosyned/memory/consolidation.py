@@ -14,9 +14,9 @@ from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.text.details import Detail
 
 VERBATIM = "verbatim"
-"""The summarizer's name in the log where a group was too small to summarize."""
+"""Name in the log, in place of a summarizer's, for groups too small to summarize."""
 BY_RULE = "aaak"
-"""What the log calls the rules that summarize."""
+"""Name in the log for the extractive summarizer."""
 UNSPOKEN = "Memories that are superseded or will expire are not summarized; their words are kept."
 """Text of an episode that summarizes nothing."""
 WORDLESS = "The words of its originals were pruned, and no summary of them is left."
@@ -26,7 +26,7 @@ SILENT_TEXTS = (
     WORDLESS,
     "Kept word for word: what no summary speaks of, as it is superseded or will expire.",
 )
-"""Texts of episodes that say nothing; the last was once that of `UNSPOKEN`."""
+"""Texts of episodes without content; the last one is what `UNSPOKEN` was in earlier versions."""
 PREVIEW_CHARS = 200
 
 
@@ -43,7 +43,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which working memories a cycle takes; pinned ones never."""
+    """Conditions for the working memories that a cycle takes; it never takes pinned ones."""
 
     before: datetime | None = None
     """Only what was created strictly before this."""
@@ -95,7 +95,7 @@ class ActivityGroup(NamedTuple):
 
 
 def activity_of(groups: Iterable[ActivityGroup]) -> WorkingActivity:
-    """Return the sums of groups: all memories, movable ones by session, and movable seasoned ones by source."""
+    """Return the totals of groups: of all, and of the movable ones by session and (if seasoned) by source."""
     rows = movable = size = 0
     oldest: list[datetime] = []
     by_source: dict[str | None, int] = defaultdict(int)
@@ -322,7 +322,7 @@ class CycleStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a cycle is: memories dealt with, of those it found."""
+    """How far a cycle is: number of memories processed, and number found."""
 
     done: int
     total: int

@@ -14,12 +14,12 @@ from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.sentences import contains_statement
 
 REVISIONS_MAX = 100
-"""Earlier states kept of one memory, the latest."""
+"""Number of earlier states kept for one memory, the latest ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEdit:
-    """Change of a memory: its state before and after, and the learnings of the new words."""
+    """Change of a memory: its state before and after, and the learnings in its new text."""
 
     before: MemoryRecord
     after: MemoryRecord
@@ -33,7 +33,7 @@ class MemoryEdit:
     """The time of the edit that it undoes."""
 
     def drops_learning(self, text: str) -> bool:
-        """Return True if the memory stated the learning `text` before the edit, but no user states it after.
+        """Return True if the edit removes a learning: the memory stated its `text`, and does so no longer.
 
         Return False if somebody changed the text of the learning later.
         """
@@ -124,14 +124,14 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "created_at": datetime.fromisoformat,
     "tags": tuple,
 }
-"""How the values of a revision, which are JSON, are read."""
+"""Functions that read the values of a revision, which are JSON, by field."""
 
 
 HISTORY_MAX = 100
-"""How far a chain of memories that superseded each other is followed."""
+"""Maximum length followed of a chain of memories, each superseded by the next."""
 
 Position = tuple[int, int | None]
-"""Where a memory is kept, and where its episode is, if it has one."""
+"""Row number of a memory, and of its episode if it has one."""
 
 
 def in_force_again(

@@ -12,7 +12,7 @@ from mnemosyned.text.endings.statements import list_sentences
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndingRecord:
-    """A stored ending. It contains no words: forgetting the two memories leaves nothing of them here."""
+    """A stored ending, without any words: once both memories are forgotten, it says nothing about them."""
 
     older: str
     """The id of the memory that has the ended statement."""

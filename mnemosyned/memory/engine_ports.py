@@ -51,7 +51,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """The summary of memories as they were remembered, with their secrets apart."""
+    """Summary of memories without their secrets, and separately all exact values and secrets."""
 
     summary: Summary
     """Of those that last, with every secret masked."""
@@ -147,7 +147,7 @@ class Summarizer(Protocol):
                 yield key, Digest(summary=outcome, details=details)
 
     def digest(self, originals: Sequence[MemoryRecord]) -> Digest:
-        """Return a summary of what still applies in the originals, without secrets, and all exact values.
+        """Return a summary of what still applies in these memories, without secrets, and all exact values.
 
         Raises `SummarizerFailed`.
         """
@@ -204,7 +204,7 @@ def select_mentionable(
 
 
 class Embedder(Protocol):
-    """Makes vectors of texts, near each other where the texts mean alike.
+    """Maker of vectors of texts; the vectors of texts with similar meanings are close to each other.
 
     A vector is bytes: of length one, in half precision, little-endian, or as the embedder packs it
     (`search/vectors/packing.py`).
@@ -219,7 +219,7 @@ class Embedder(Protocol):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the model is ready; if not, the next call first makes a file of the model, in seconds."""
+        """Whether the model is ready; if not, the next call first prepares the model's file, in seconds."""
         return True
 
     def identity(self) -> str:
@@ -236,7 +236,7 @@ class Embedder(Protocol):
 
 
 TEXT_CHARS_MAX = 2_000
-"""More than the window of an embedding model takes in."""
+"""Maximum characters of a text to embed: more than an embedding model can read."""
 
 
 class EmbeddingInput(NamedTuple):
@@ -249,32 +249,32 @@ class EmbeddingInput(NamedTuple):
 
 
 class VectorNews(NamedTuple):
-    """Changes that other processes may have made."""
+    """Changes of the vectors that other processes may have made since the last check."""
 
     vectors: Mapping[int, bytes]
     version: int
-    """Of the last of these; without any, of the newest that there is."""
+    """Version of the last of these vectors, or if there is none, of the newest stored vector."""
     removals: int
-    """A number that is another one after vectors were deleted."""
+    """A number that changes whenever vectors are deleted."""
 
 
 class VectorProgress(NamedTuple):
-    """How far the memories of one owner have come with a model."""
+    """How many memories of an owner have been embedded by a model."""
 
     model: int
     done: int
-    """The position up to which all memories have had their turn."""
+    """Row number up to which all memories have been embedded or refused."""
     newest: int
     rewordings: int
-    """The number of changes to words that were there."""
+    """Number of times that the text of a memory was changed."""
 
 
 class ComparisonTooSlow(Exception):
-    """Vectors were not compared within the time for it."""
+    """The comparison of vectors took longer than allowed."""
 
 
 class MemoryComparison(NamedTuple):
-    """Compares memories by their vectors, which were read before."""
+    """Functions that compare memories by their vectors, which were read in advance."""
 
     cosines_to: Callable[[str], Mapping[str, float]]
     """Returns the cosines of a memory to all, by their ids; empty if it has no vector."""
@@ -283,11 +283,11 @@ class MemoryComparison(NamedTuple):
 
 
 NOT_COMPARED = MemoryComparison(lambda _: {}, lambda *_: None)
-"""The comparison without a model."""
+"""Comparison without a model: it finds no similarity."""
 
 
 class VectorSearch(Protocol):
-    """Compares the vector of a question with those of one model. Safe from any thread."""
+    """Comparison of a question's vector with the stored vectors of one model. Safe from any thread."""
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
         """Return {position: cosine to the question's vector} for the positions that have a stored vector."""
@@ -314,9 +314,9 @@ class VectorSearch(Protocol):
 
 
 class StorageSearch(VectorSearch, Protocol):
-    """A `VectorSearch` in the storage itself, over all vectors.
+    """A `VectorSearch` that the database itself runs over all vectors.
 
-    It raises `StorageFailed`, and `ComparisonTooSlow` after the time that it was given.
+    It raises `StorageFailed`, and `ComparisonTooSlow` after its time limit.
     """
 
     def prepare(self, *, limit: int) -> int:
@@ -324,7 +324,7 @@ class StorageSearch(VectorSearch, Protocol):
 
 
 class PendingVector(Protocol):
-    """A question on its way to the model."""
+    """The vector of a question, which a model is still making."""
 
     def vector(self) -> bytes | None:
         """Wait for the vector of the question; return None if it is not made in time."""
@@ -335,7 +335,7 @@ class MemoryVectors:
 
     @property
     def state(self) -> EmbedderState:
-        """The state of the embedding model, without a look at the database."""
+        """The state of the embedding model; does not read the database."""
         return EmbedderState.OFF
 
     def status(self) -> EmbedderStatus:
@@ -456,7 +456,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerToken:
-    """A token, as far as it is known: the secret itself is not kept."""
+    """A token without its secret, which is not stored."""
 
     id: str
     name: str
@@ -498,7 +498,7 @@ class SharedMemory(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolment:
-    """A new token of whoever redeemed a code or renewed a token, with its secret, shown once."""
+    """The new token, with its secret, of somebody who redeemed a code or renewed a token; it is shown once."""
 
     token: str
     owner: str
@@ -521,7 +521,7 @@ class Invitation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenHolder:
-    """The memory that a request is about, and a valid token of an owner who is not suspended."""
+    """The owner of a valid token who is not suspended, and the memory that a request is about."""
 
     owner: int
     token: str
@@ -562,9 +562,8 @@ class TokenHolder:
 HolderByName = Callable[
     [str, str, frozenset[Scope], datetime | None], TokenHolder | None
 ]
-"""Returns the holder with an owner's name, for whom others vouch; None if it may not log in.
-
-Takes the name, the id of a token, its scopes, and when it expires."""
+"""Function that returns the holder for an owner's name, whom a proxy has authenticated; None if it may not log
+in. Takes the name, the id of a token, its scopes, and when it expires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -601,7 +600,7 @@ class PoolFigures(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedOwner:
-    """A removed owner, with the counts of deleted records and the places of its remaining words."""
+    """A removed owner, with the counts of deleted records, and where text of the owner remains."""
 
     name: str
     number: int
@@ -662,7 +661,7 @@ class ServerPurge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """How a database lies on the nodes of a cluster."""
+    """How a database's tables are distributed over the nodes of a cluster."""
 
     nodes: int
     """Nodes that take rows."""

@@ -15,7 +15,7 @@ from mnemosyned.memory.injections import BriefingEdit, Injection
 from mnemosyned.memory.values import Learning
 
 Outcome = bool | str | None
-"""Whether a record was stored; the reason where something else has its place; None where neither."""
+"""True if a record was stored, False if it was known, the reason for a conflict, or None for neither."""
 OTHER_WORDS = "something else has its id here, which was kept"
 WORDS_PRUNED = "its words were pruned, and the summary of them is not here"
 
@@ -61,7 +61,7 @@ class ExportedRevision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedMemory:
-    """A memory of the working tier or the archive; without words where it was pruned."""
+    """A memory in working memory or the archive; without its text if that was pruned."""
 
     id: str
     seq: int
@@ -102,7 +102,7 @@ class ExportedSupersession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedCompaction:
-    """The ids of what a compaction took out of a conversation, in order."""
+    """The ids of the messages that a compaction removed from a conversation, in order."""
 
     id: str
     session: str
@@ -115,14 +115,14 @@ class ExportedCompaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgottenCapture:
-    """The id of a captured message that was forgotten: it is not to be read again."""
+    """The id of a captured message that was forgotten, so that it is not captured again."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreConflict:
-    """A record that was not restored, as something else has its place."""
+    """A record that was not restored, because another record has its id."""
 
     kind: str
     id: str

@@ -19,7 +19,7 @@ from mnemosyned.text.terms import Terms, fold_case, has_unspaced_script
 
 @dataclass(frozen=True, slots=True)
 class Grace:
-    """How long what one call forgets can be put back."""
+    """Until when a call's forgotten memories can be restored."""
 
     call: str
     """The id of the call."""
@@ -28,7 +28,7 @@ class Grace:
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The last memory and the last learning, as the store numbers them."""
+    """Row numbers of the newest memory and the newest learning."""
 
     memory: int
     learning: int
@@ -47,10 +47,10 @@ class ForgetFilter(MemoryFilter):
 
 
 def name_matcher(name: str) -> Callable[[str], bool]:
-    """Return a function that tells whether a text mentions a name.
+    """Return a function that returns True for a text that mentions a name.
 
-    A name matches as whole words, in any case, with accents or without. In a script without spaces
-    it matches anywhere, as word borders cannot be seen.
+    A name matches as whole words, in any case, with accents or without. In a script without spaces it matches
+    anywhere, as word borders cannot be seen.
     """
     words = [re.escape(word) for word in _fold_text(name).split()]
     pattern = r"\s+".join(words)
@@ -72,7 +72,7 @@ def _fold_text(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """Counts of deleted records, and the stale summaries of a change."""
+    """Counts of records that a change deleted, and the summaries that it made stale."""
 
     working: int = 0
     archived: int = 0
@@ -103,7 +103,7 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How much of the archive keeps its words; None is all."""
+    """Limits on how much of the archive keeps its text; None is no limit."""
 
     keep: timedelta | None = None
     """Originals older than this go."""
@@ -118,7 +118,7 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prunable:
-    """Originals whose words a retention gives up, oldest first."""
+    """Originals whose text may be pruned under a retention, oldest first."""
 
     ids: tuple[str, ...] = ()
     characters: int = 0
@@ -128,7 +128,7 @@ class Prunable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleSummary:
-    """An emptied summary and what it is to be rewritten from."""
+    """A summary without text, and the memories or summaries to rewrite it from."""
 
     token: int
     """Which emptying it is; a later one has another."""
@@ -203,7 +203,7 @@ def content_hash(content: str) -> int:
 
 
 def is_made_of_source(id: str) -> bool:
-    """Return whether an id was made by hashing the source of a captured or imported memory."""
+    """Return whether an id is a hash of what a captured or imported memory was read from."""
     return _MADE.fullmatch(id) is not None
 
 

@@ -45,7 +45,7 @@ class InjectedLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """One text given to an agent, or a missed one, as the ledger keeps it."""
+    """A text given to an agent, or a failure to give one, as recorded in the ledger."""
 
     id: str
     created_at: datetime

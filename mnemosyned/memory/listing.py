@@ -20,9 +20,9 @@ _WRITTEN = re.compile(r"(-?[0-9]{1,18})~([ms])([0-9]{1,19})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 SEQ_MAX = 2**62
-"""More than any row's number, and within what a database takes."""
+"""A number above every row number that fits in a column of a database."""
 SPELLINGS_MAX = 200
-"""Spellings of a prefix that are followed; ids that differ in case alone are few."""
+"""Maximum spellings of a prefix that are tried; few ids differ only in letter case."""
 
 
 @dataclass(frozen=True, slots=True)

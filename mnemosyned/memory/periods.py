@@ -1,4 +1,4 @@
-"""Roll-ups: the days, weeks and months that the episodes of a period become.
+"""Periods for roll-ups: the days, weeks and months into which summaries are combined.
 
 Days begin at midnight in the zone of the process. A period is named by its first day, at midnight UTC.
 """
@@ -26,7 +26,7 @@ class Level(IntEnum):
 PERIOD_DAYS = {1: Level.DAY, 7: Level.WEEK} | dict.fromkeys(range(28, 32), Level.MONTH)
 """The level of a period by its length."""
 ROLLUP_MIN = 3
-"""A day of fewer episodes keeps all that they say, while that is little."""
+"""Minimum number of episodes of a day that is shortened; a shorter day keeps all statements if they are few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +125,9 @@ def begin_of(level: Level, moment: datetime) -> datetime:
 
 
 def open_from(level: Level, closed_by: datetime) -> datetime:
-    """Return the beginning of the first period of a level that is not over at the instant `closed_by`.
+    """Return the beginning of the first period of a level that has not ended at the instant `closed_by`.
 
-    A month is over with the last week that begins in it, so that its shorter periods are over, too.
+    A month ends with the last week that begins in it, so that its shorter periods have ended, too.
     """
     closed_by = calendar_time(closed_by)
     if level is Level.MONTH:

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A memory handed in, with what else its storing entails."""
+    """A memory to be stored, and how to store it."""
 
     memory: values.MemoryRecord
     dedupe: bool = False
-    """Answer with an earlier memory of the same words, if there is one, instead of storing."""
+    """If an earlier memory has the same text, return that one, and store nothing."""
     secrets: Literal["", "kept", "masked"] = ""
     """How secrets in the text were treated; empty if it has none."""
     supersedes: str | None = None
@@ -48,7 +48,7 @@ class Draft:
     learnings: tuple[values.Learning, ...] = ()
     """Learnings recognized in the text."""
     has_new_id: bool = False
-    """Whether its id was made for it, so that no record can have it already."""
+    """Whether the id was generated for this memory, so that no record can have it already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class NewCompaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyReport:
-    """The contents of a copy of the store, which was read through."""
+    """Result of a check of a store's copy: what it contains."""
 
     bytes: int
     memories: int
@@ -96,7 +96,7 @@ class CopyReport:
 
 
 class MaintenanceStore(Protocol):
-    """The store as its operator sees it."""
+    """Checks and maintenance of the store, for its operator."""
 
     def totals(self) -> Mapping[values.Tier, values.TierTotals]:
         """Return the number of entries and characters, and the earliest time, of each tier."""
@@ -111,7 +111,7 @@ class MaintenanceStore(Protocol):
         """Return conditions that endanger the stored data, the gravest first."""
 
     def longest_write_s(self) -> float:
-        """Return the longest time in s that a commit of this process has blocked other writers."""
+        """Return the longest time, in seconds, that a commit of this process blocked other writers."""
 
     def ensure_durable(self) -> None:
         """Verify that acknowledged writes are durable, or repair the file. Raises `DatabaseReplaced`."""
@@ -172,7 +172,7 @@ class PendingRollups:
 
 
 class SearchStore(Protocol):
-    """Finds candidates; ranking them is the domain's."""
+    """Finder of candidates for a question, which `search/` ranks."""
 
     def one_snapshot(self) -> AbstractContextManager[None]:
         """Let all reads of this thread in the block share a snapshot, which saves time."""

@@ -30,7 +30,7 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRecord:
-    """One thing remembered, word for word, in the working tier or the archive."""
+    """One memory, word for word, in working memory or the archive."""
 
     id: str
     content: str
@@ -138,22 +138,21 @@ class Revision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledged:
-    """The answer to one memory handed in: it is on disk."""
+    """Answer to a request to store one memory, once it is on disk."""
 
     id: str
     created_at: datetime
     stored: bool
-    """False where the memory was already known: the same id again, or `dedupe` found its text; and
-    where it was `forgotten`."""
+    """False if the memory was known: by its id, by its text with `dedupe`, or because it was `forgotten`."""
     secrets: Literal["", "kept", "masked"] = ""
-    """What became of the secrets in it, where it has some."""
+    """How secrets in the text were treated; empty if it has none."""
     forgotten: bool = False
-    """True where it was captured or imported before and then forgotten: it stays so."""
+    """True if the memory was captured or imported before and then forgotten: it stays forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class TierTotals:
-    """How much a tier contains."""
+    """Totals of a tier: entries and characters."""
 
     count: int
     characters: int
@@ -325,7 +324,7 @@ class EndedStatement:
 
     @property
     def note(self) -> str:
-        """Until when the sentence applied, and what applies since: "until 3 March 2026, then: …"."""
+        """When the sentence stopped applying, and what applies now: "until 3 March 2026, then: …"."""
         at = in_zone(self.at, None)
         return f"until {at.day} {at:%B %Y}, then: {self.successor}"
 
@@ -383,7 +382,8 @@ class Hit:
 
 
 ACTIONS_KEPT = timedelta(days=30)
-"""How long an action can be undone; a forget as long as its grace period, a sleep cycle always."""
+"""Time in which an action can be undone; it is the grace period for a forget, and unlimited for a sleep
+cycle."""
 ACTIONS_MAX = 10_000
 """Actions that stay recorded, the newest."""
 ACTIONS_LISTED_MAX = 1_000
@@ -405,7 +405,7 @@ class ActionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action, as the rows that it changed refer to it."""
+    """An undoable action, as the rows that it changed refer to it."""
 
     id: str
     kind: ActionKind

@@ -33,7 +33,7 @@ from mnemosyned.socket_path import make_private_folder
 MAGIC = b"GGUF"
 CHUNK_BYTES = 1 << 18
 STALLED_ATTEMPTS_MAX = 4
-"""Attempts in a row that may bring no bytes."""
+"""Maximum attempts in a row that receive no bytes."""
 ATTEMPTS_MAX = 1_000
 TIMEOUT_S = 30.0
 RETRYABLE_STATUSES = {408, 425, 429, 500, 502, 503, 504}

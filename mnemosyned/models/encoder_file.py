@@ -30,7 +30,7 @@ RESOURCES = {
 }
 """Files of the package, and the SHA-256 of those that this module reads."""
 FILE_NAME = f"encoder-1-{RESOURCES['weights.npz'][:8]}.bin"
-"""The number is of the form of the file: another form is another file."""
+"""Name of the file. Its number is the version of the file's format."""
 HEADER_BYTES = 65_536
 """A JSON object that names the arrays, padded with spaces. The table follows at a page's start."""
 TABLE = "table"
@@ -41,10 +41,10 @@ ORDERS = (2, 3, 5)
 HASH_FACTOR = 0x9E3779B97F4A7C15
 HASH_MASK = (1 << 64) - 1
 NO_PIECE = -1
-"""A prefix of pieces that is no piece itself."""
+"""Entry of a prefix of word pieces that is no piece itself."""
 NICE = 10
 CONVERSION_S = 300
-"""After which the process ends itself, as its parent may have ended before."""
+"""Seconds after which the converting process ends itself, as its parent may have ended before."""
 NOT_INSTALLED = (
     f"the package {DISTRIBUTION} is missing or damaged; install mnemosyned again, or set "
     "embedding.encoder to none"

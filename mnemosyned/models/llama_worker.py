@@ -24,7 +24,7 @@ _SIZES = {"K": 1e3, "M": 1e6, "B": 1e9}
 
 
 CONTEXT_TOKENS = 4096
-"""Default window; the file's own where that is smaller."""
+"""Context window by default; less if the file's own is smaller."""
 HEADER_TOKENS = 8
 """Window while only the file's header is read."""
 SEED = 20_260_317
@@ -32,12 +32,12 @@ SEED = 20_260_317
 NICE_MAX = 19
 PR_SET_PDEATHSIG = 1
 EMBEDDING_TOKENS = 256
-"""Maximum tokens that an embedding model reads of a text. More takes longer than a question may
-wait behind it: 512 tokens of a small model are half a second."""
+"""Maximum tokens that an embedding model reads of a text. With 512 tokens, a small model would make a question
+wait for half a second."""
 CACHE_VALUE_BYTES = 2
 """Bytes of a key or value of the window: half precision."""
 LOOP_TIMES = 4
-"""Repetitions in a row of an answer's end, together at least `LOOP_CHARS` long, that are a loop."""
+"""Number of repetitions at an answer's end, together at least `LOOP_CHARS` long, that are a loop."""
 LOOP_CHARS = 120
 LOOP_PERIOD_MAX = 300
 _DIGIT = re.compile(r"\d")

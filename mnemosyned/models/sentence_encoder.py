@@ -29,12 +29,12 @@ from mnemosyned.process_memory import trim_heap
 from mnemosyned.search.vectors.packing import load_numpy, pack_four_bits, pack_half
 
 TOKENS_MAX = 128
-"""Word pieces of a text that are read. Of QMSum's meetings, whose turns are long, 512 find no more."""
+"""Maximum word pieces read of a text. With 512, no more was found in QMSum's meetings, whose turns are long."""
 BATCH_TOKENS = 256
-"""Word pieces of several texts that are computed at once: their numbers fit into the cache."""
+"""Word pieces that are computed together: their numbers fit into the processor's cache."""
 TEXT_FORM = 2
-"""Raised when memories are embedded by another text, such as without a role, so that their vectors
-are made again: the confidence of hits is fitted on the cosines."""
+"""Version of the text that is embedded for a memory, for instance with its role. Raising it has all vectors
+made again, as the confidence of hits is fitted on cosines."""
 WORDS_MAX, WORD_CHARS_MAX = 8_192, 24
 """Words whose pieces are remembered; longer ones, such as a clause of Chinese, seldom return."""
 PIECE_CHARS_MAX = 16
@@ -50,16 +50,17 @@ WIDE_TILDE = "\uff5e"
 DIMENSIONS, CNN_DIMENSIONS = 512, 256
 QUESTION_MAP = Path(__file__).with_name("questions.npz")
 ROWS_MAPPED_MAX = 100
-"""Rows of the table that are read before its pages are given back: each maps up to 64 KB."""
+"""Rows of the table read before its memory pages are released; each row maps up to 64 KB."""
 GAP = 2
 """Empty rows between texts, as many as an n-gram reaches beyond a text."""
 EPSILON = 1e-12
 CLOSED_CHECK_S = 0.05
-"""Seconds between looks whether the encoder was closed while its file is made."""
+"""Seconds between checks whether the encoder was closed while its file is made."""
 IDLE_S = 30.0
 SIMILARITY_MIN = 0.12
-"""Of the memories that answer a question in another language or in other words, one in twenty has a
-cosine below .17. Across languages 0.2 found .88 in five, 0.12 finds .90; the ranking judges the rest."""
+"""Minimum cosine of a memory found by its vector alone. One in twenty memories that answer a question in
+another language or in other words has a cosine below .17. Across languages 0.2 found .88 in five, 0.12 finds
+.90; the ranking rates the rest."""
 
 log = logger()
 

@@ -286,15 +286,15 @@ TEMPLATE_TOKENS = 48
 RETRY_CHARS = " " * 900
 """Room kept free for the request to retry."""
 SPARE = 1.1
-"""Tokens of an answer against those of as much of the prompt."""
+"""Factor for the tokens of an answer, relative to a part of the prompt of the same length."""
 WRAPPING_TOKENS = 32
 """Tokens of an answer for words such as "Here is the summary"."""
 ROOM_TOKENS_MIN = 64
 PARTS_MAX = 32
-"""Maximum windows of a group; more would take a small model most of an hour."""
+"""Maximum parts of a group; more would take a small model most of an hour."""
 LEVELS_MAX = 4
 PARAMETERS_MIN = 500_000_000
-"""A model with fewer weights follows no instructions: it continues the conversation."""
+"""Minimum weights of a model that follows instructions; a smaller one continues the conversation."""
 
 _FAULT_WORDS = {
     GroundingFault.EMPTY: "empty",

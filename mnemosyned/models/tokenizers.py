@@ -87,12 +87,12 @@ PIECES_MAX = 1 << 14
 PIECE_BYTES_MAX = 768
 """Maximum bytes merged at once, as merging takes the square of a piece's length."""
 NEVER = 1 << 32
-"""The rank of a pair that is not merged."""
+"""Rank of two parts that form no token."""
 O200K_RANKS = 150_000
 """Number of ranks above which a vocabulary uses the later of the two patterns."""
 
 ASTRAL = 0x20000
-"""Beyond these code points there are neither capitals nor combining marks of living scripts."""
+"""Code point from which living scripts have neither capitals nor combining marks."""
 
 # `re` knows no \p{L}: a letter is a word character that is no digit and no underscore.
 _REST = r"|\d{1,3}| ?(?:[^\s\w]|_)+%s|\s*[\r\n]+|\s+(?!\S)|\s+"

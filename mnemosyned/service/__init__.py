@@ -1,1 +1,1 @@
-"""How each verb is done."""
+"""How each verb is carried out."""

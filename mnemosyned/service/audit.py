@@ -38,11 +38,11 @@ Head = tuple[int, str]
 Heads = dict[str, Head]
 NO_HEAD: Head = (0, "")
 UNLOGGED = frozenset({"status"})
-"""Verbs that show nothing of a memory but counts, and are asked every second."""
+"""Verbs that are called every second and show nothing of a memory but counts."""
 FORGOTTEN, PUT_BACK = "forgotten", "put_back"
 HEADS, PRUNED, STOPPED = "heads", "pruned", "stopped"
 IDS_MAX = 20
-"""Ids in the line of a request; lines of what is forgotten have all."""
+"""Maximum ids in the line of a request; lines about forgotten memories contain all ids."""
 ID_FIELDS = frozenset({"id", "recalled", "learnings", "expand", "archived"})
 """Fields of results that are an id or a list of ids."""
 
@@ -84,7 +84,7 @@ def parse_line(line: str | bytes) -> AuditEntry | None:
 
 
 class ChainVerifier:
-    """Checks lines, those of each chain in order, and collects the faults."""
+    """Check of the log's lines, given in the order of each chain; it collects the faults."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []
@@ -97,7 +97,7 @@ class ChainVerifier:
         self.pruned: Heads = {}
 
     def note_heads(self, lines: Iterable[str]) -> None:
-        """Collect the heads of chains that the lines name; call this before `check` reads the lines."""
+        """Collect the last number and hash of each chain that the lines record; call this before `check`."""
         for entry in filter(None, map(parse_line, lines)):
             known = self.pruned if entry.verb == PRUNED else self.seen
             for writer, head in entry.heads.items():
@@ -204,10 +204,10 @@ REQUESTER: ContextVar[Requester] = ContextVar("requester", default=_NOBODY)
 """Who sent the request that this thread answers."""
 
 QUEUE_MAX = 20_000
-"""Lines that wait to be written; while it is full, further ones are counted as lost."""
+"""Lines that may wait to be written; while the queue is full, more lines are counted as lost."""
 BATCH_MAX = 1_000
 GATHER_S = 0.2
-"""Lines of so long are written together, unless somebody waits for one."""
+"""Seconds in which lines are collected to be written together, unless a request waits for one."""
 MINUTE_S = 60.0
 WAIT_S = 5.0
 """How long a request waits for its line."""
@@ -215,7 +215,7 @@ RETRY_S = 1.0
 RECENT_MAX = 200
 HEADS_MAX = 200
 ADDRESSES_MAX = 1_000
-"""Addresses whose failed logins are counted apart within a minute."""
+"""Number of addresses whose failed logins are counted separately within a minute."""
 
 
 class AuditLog:
@@ -325,7 +325,7 @@ class AuditLog:
             )
 
     def wrap(self, caller: Caller, *, owner: int = 0) -> Caller:
-        """Return a caller that logs calls as requests of `owner`, or for 0 of the thread's `REQUESTER`."""
+        """Return a caller that logs calls as requests of `owner`; if it is 0, as those of `REQUESTER`."""
         return AuditedCaller(caller, self, owner=owner)
 
     def note_change(self, verb: str, owner: int, ids: Sequence[str] = ()) -> None:
@@ -436,7 +436,7 @@ class AuditLog:
                 self._changing.notify_all()
 
     def _seal_next(self) -> None:
-        """Move the next entries from the queue to `_sealed`, with numbers, owners' names and hashes."""
+        """Move entries from the queue to `_sealed`, each with its number, owner's name and hash."""
         now = datetime.now(UTC)
         entries = list(islice(self._queue, BATCH_MAX))
         taken = len(entries)

@@ -34,10 +34,10 @@ from mnemosyned.verbs.upkeep import BackupStatus
 
 FILES_MAX = 10_000
 SQLITE, JOURNAL = b"SQLite format 3\0", bytes.fromhex("d9d505f920a163d7")
-"""How a database begins, and the journal of a transaction."""
+"""First bytes of a database file, and of a transaction's journal."""
 OWN = ("", "-wal", "-shm", "-journal", ".lock")
 SUFFIX = ".partial-journal"
-"""The longest that is appended to the name of a backup while it is written."""
+"""Longest suffix that is added to a backup's name while the backup is written."""
 
 
 def backup_folder(database: Path, setting: Path | None) -> Path:
@@ -197,7 +197,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class ForgottenSince:
-    """Memories that were forgotten after a backup, by the list."""
+    """Memories forgotten after a backup, by the list in the backup folder."""
 
     key: bytes
     hashes: frozenset[str]
@@ -212,9 +212,9 @@ class ForgottenSince:
 
 @dataclass(eq=False)
 class ForgottenList:
-    """Writes the list of a backup folder. Safe from any thread and process.
+    """Writer of the list of forgotten memories in a backup folder. Safe from any thread and process.
 
-    A list that cannot be written is logged, and delays neither a forget nor a backup.
+    A failure to write the list is logged, and delays neither a forget nor a backup.
     """
 
     folder: Callable[[], Path | None]
@@ -398,15 +398,15 @@ def append_lines(path: Path, lines: Iterable[bytes]) -> None:
 
 
 RETRY_S = 900.0
-"""A scheduled backup that failed is tried again this much later."""
+"""Seconds until a scheduled backup that failed is tried again."""
 AHEAD = timedelta(minutes=5)
-"""A backup from further in the future than this was dated by a wrong clock."""
+"""A backup dated further in the future than this was made by a wrong clock."""
 ON_SERVER = (
     "the memory is on a PostgreSQL server: back that up, with pg_dump or pgBackRest; "
     "mnem export writes a copy that any memory can read"
 )
 PARTIAL_AGE_S = 86_400.0
-"""A part of a copy this old is one that a crash left."""
+"""Age from which the part of a backup is left over from a crash."""
 
 log = logger()
 
@@ -439,7 +439,7 @@ def backup_interval(config: Config, now: datetime) -> timedelta | None:
 
 @dataclass(eq=False, kw_only=True)
 class BackupKeeper:
-    """Makes backups and knows the dated ones in the backup folder."""
+    """Maker of backups, which knows the dated ones in the backup folder."""
 
     store: MaintenanceStore
     settings: SettingsInForce

@@ -48,16 +48,17 @@ OPEN_CHARS_MAX = 500
 LAST_CHARS_MAX = 800
 LEARNINGS_MAX = 12
 OWN_FIRST, GENERAL_MIN = 6, 4
-"""Learnings of a project that come before all others, and others that come before the rest of these."""
+"""Number of a project's learnings that come before all others, and of others before the rest of these."""
 LEARNINGS_READ_MAX = 200
 SESSIONS_READ_MAX = 50
 MEMORIES_READ_MAX = 600
 SESSION_READ_MAX = 3_000
-"""Memories read where the newest are all of one session."""
+"""Number of memories read if the newest are all of one session."""
 DECIDED_MAX = 40
-"""More lines than fit."""
+"""Maximum number of decisions considered: more than fit."""
 NEED_LIKELY, NEED_POSSIBLE = -1.5, -4.0
-"""Log odds that later sessions need a statement: from here on a line comes first, or is told at all."""
+"""Log odds that later sessions need a statement, from which it comes first, and from which it is shown at
+all."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -227,10 +228,10 @@ class BriefingService:
     def learnings_in(self, project: str, edits: ledger.BriefingEdits) -> list[Learning]:
         """Return the learnings that apply in a project, at most `LEARNINGS_READ_MAX`.
 
-        Pinned learnings of the project or of no project come first, then those on health. Then come
-        `OWN_FIRST` others of the project, `GENERAL_MIN` of no project, or of other projects if they apply
-        everywhere, and the rest; in each group the newest come first, but of no project those that apply
-        everywhere. Dropped and repeated learnings are left out.
+        First come learnings pinned to the project or to none, then those on health. Then come `OWN_FIRST`
+        others of the project, `GENERAL_MIN` of no project or valid in every project, and the rest. The newest
+        come first in each group; of no project, those that apply everywhere do. Dropped and repeated learnings
+        are left out.
         """
         in_force = self.store.learnings.find(limit=LEARNINGS_READ_MAX)
         projects = self.store.agents.projects_of(

@@ -43,7 +43,7 @@ CHANGED_SINCE = "changed since"
 PRUNED_SINCE = "other originals of the summary were pruned"
 """Reasons why an undo leaves a memory as it is."""
 TRIES_MAX = 5
-"""How often an edit reads a memory again that changed while it was being edited."""
+"""Number of times that an edit reads a memory which changed while it was being edited."""
 ONE_ONLY = ("text", "role", "created_at", "importance", "if_text")
 """Fields that make sense for one memory alone."""
 _MANY = [name for name in EDITABLE if name not in ONE_ONLY]
@@ -119,6 +119,7 @@ class ChangeService:
         )
 
     def _new_action(self, kind: ActionKind) -> Action:
+        """Return a new undoable action of this kind, which begins now."""
         now = self.sleeper.cycle.clock.now()
         return Action(new_id(now), kind, now)
 

@@ -79,11 +79,11 @@ if TYPE_CHECKING:
 
 
 RECALLED_MAX = 30
-"""More hits than fit into memory's share of a usual window."""
+"""Maximum hits considered: more than fit into memory's share of a usual window."""
 QUOTED_CHARS_MAX = 600
-"""Characters of a longer memory that are shown: the stretch that matches best."""
+"""Characters shown of a longer memory: the part that matches best."""
 KEYWORDS_MIN = 2
-"""Keywords of a memory that is quoted."""
+"""Minimum keywords of a memory to be quoted."""
 LEARNINGS_MAX = 1_000
 """Newest learnings considered; a context shows five."""
 
@@ -154,10 +154,10 @@ ArchivedPart = ports.ArchivedMessage | str
 
 
 class IdentifiedConversation:
-    """A conversation whose messages carry our ids while a policy works on them.
+    """A conversation whose messages have our ids while a compaction policy works on them.
 
-    An agent may number its messages from 1 in each conversation. Our ids are digests of session
-    and content: equal for the same message anywhere, and different for any other.
+    An agent may number its messages from 1 in each conversation. Our ids are digests of session and content:
+    equal for the same message anywhere, and different for any other.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class IdentifiedConversation:
         self._by_id = {identified["id"]: message for identified, message in pairs}
 
     def restore_message(self, message: Message) -> Message:
-        """Return a message with the agent's id in place of ours; if unchanged, the very object of the agent."""
+        """Return a message with the agent's id instead of ours; an unchanged one as the agent's own object."""
         if id(message) in self._own:
             return self._own[id(message)]
         own = self._by_id.get(str(message.get("id")))
@@ -562,7 +562,7 @@ class WindowService:
     def _find_merged_summaries(
         self, done: Compaction, conversation: IdentifiedConversation
     ) -> list[tuple[summary_message.SummaryContent, list[str]]]:
-        """Return (content, ids of known compactions) for the earlier summaries that a compaction removed."""
+        """Return (content, ids of their compactions) of the earlier summaries that a compaction removed."""
         left = {id(message) for message in done.messages}
         merged: list[tuple[summary_message.SummaryContent, list[str]]] = []
         for message in conversation.messages:

@@ -53,16 +53,16 @@ if TYPE_CHECKING:
     from mnemosyned.storage.common.exchange import ExchangeStore
 
 NUMBER_MAX = 1 << 53
-"""No place or count comes near it; the place after a higher one could be none that SQLite has."""
+"""Upper limit of numbers in an export, far above real ones: the next number must fit in SQLite, too."""
 SEQ_MAX = 1 << 30
-"""PostgreSQL keeps places in four bytes, and what comes after an import is numbered above it."""
+"""Upper limit of row numbers, as PostgreSQL keeps them in four bytes, and later rows get higher ones."""
 HASHES = range(-1 << 63, 1 << 63)
 NAMES = frozenset({"episode", "memory"}).union(
     field.name
     for field in values.ROW_FIELDS
     if field.kind is values.FieldKind.TEXT and field.name != "content"
 )
-"""Fields that are as long as a name may be."""
+"""Fields whose text has the maximum length of a name."""
 _FIELDS: Mapping[type[object], tuple[str, ...]] = {
     kind: tuple(field.name for field in fields(kind)) for kind in verbs.KINDS.values()
 }
@@ -161,7 +161,7 @@ def _mask_exported_memory(memory: ExportedMemory) -> ExportedMemory:
 CHUNK_BYTES = 64 * 1024
 LINES_MAX = 20_000
 POSTPONED_S = 60.0
-"""How long no cycle begins by itself after a part of an export was restored."""
+"""Seconds after the restore of a part of an export in which no background cycle begins."""
 
 log = logger()
 
@@ -169,7 +169,7 @@ log = logger()
 DURATION_S = 600.0
 """Time limit of a snapshot: while it is read, the write-ahead log cannot be checkpointed."""
 LOG_GROWTH_MAX = 1 << 30
-"""Bytes by which the write-ahead log may grow meanwhile."""
+"""Bytes by which the write-ahead log may grow in that time."""
 
 
 @dataclass(slots=True)
@@ -318,9 +318,9 @@ class ExchangeService:
 
 BATCH_RECORDS = 1_000
 BATCH_CHARACTERS = 1_000_000
-"""The bounds of a transaction; an episode is in one with all its originals."""
+"""Limits of a transaction; an episode is in one transaction with all its originals."""
 RECORD_CHARACTERS = 300
-"""What a record counts for besides its words."""
+"""Number of characters that a record counts for in addition to its text."""
 SAMPLE_MAX = 5
 """Memories of the target for which both stores are searched."""
 ADVANCED_EVERY = 100
@@ -329,12 +329,12 @@ _encode = msgspec.json.Encoder().encode
 _NUL, _REPLACEMENT = b"\\u0000", "\ufffd".encode()
 
 Advance = Callable[[int, int], object]
-"""Called with the memories and summaries since the last call, and with those of all calls."""
+"""Function called with the number of memories and summaries since the last call, and with the total."""
 
 
 @dataclass(slots=True)
 class Compared:
-    """The counts of both stores."""
+    """Result of a comparison of two stores: the counts and hashes of their records, and a sample."""
 
     counts: Counter[str] = field(default_factory=Counter)
     """Records by kind."""

@@ -44,22 +44,22 @@ if TYPE_CHECKING:
 
 
 REST_TIMES = 24
-"""A purge reads and writes the whole file. While others are served, the next one waits this many
-times as long as the last one took, so that purges take 4% of the time at most."""
+"""Rest between purges, as a multiple of the last one's time, while requests are served. A purge reads and
+writes the whole file, so that this limits purges to 4% of the time."""
 REST_FREE_S = 0.05
-"""Seconds of a purge after which nobody needs a rest: those of a small file."""
+"""Purges that take fewer seconds, as those of a small file, need no rest."""
 REST_MAX_S = 600.0
 WAIT_MAX_S = 1.0
-"""Seconds that a caller waits for a turn; for a later one it does not wait."""
+"""Maximum seconds that a caller waits for a purge; if the rest is longer, the purge comes later."""
 LOOK_S = 0.5
-"""Seconds between looks whether others are still served."""
+"""Seconds between checks whether requests are still being served."""
 RETRY_S = 60.0
-"""Seconds until a purge is tried again that another program or the disk forbade; doubled each
-time, up to `REST_MAX_S`."""
+"""Seconds until a purge that another program or the disk prevented is tried again; doubled each time, up to
+`REST_MAX_S`."""
 START_S = 2.0
-"""Seconds after the start until what an earlier process left to purge is purged."""
+"""Seconds after the start until the text that an earlier process left is purged."""
 CLOSE_S = 20.0
-"""At the close, a purge is run if the last one took less than this many seconds."""
+"""A purge is run at the close only if the last one took fewer seconds."""
 HOST_S = 60.0
 """Seconds within which a host usually purges for one of many memories."""
 
@@ -70,7 +70,7 @@ WORDS_REMAIN = (
 
 @dataclass(eq=False, kw_only=True)
 class Purger:
-    """Runs purges. Safe from any thread."""
+    """Thread that purges deleted text from the database files. Safe from any thread."""
 
     due: Callable[[], bool]
     """Returns whether deleted text waits for a purge."""
@@ -235,7 +235,7 @@ class Purger:
 
 @dataclass(eq=False, kw_only=True)
 class HostedPurger(Purger):
-    """Leaves purges to a host: many memories have the same tables, which are purged in turn."""
+    """Purger that leaves purges to a host, which purges the tables shared by many memories."""
 
     busy: Callable[[], bool] = lambda: False
     soon: Callable[[], None]
@@ -253,7 +253,7 @@ class HostedPurger(Purger):
         return False
 
     def finish_earlier(self, unknown: errors.NotFound) -> None:
-        """Do nothing: the host purges, or whoever may, and a group may have the id that is unknown here."""
+        """Do nothing: the host purges, and an id that is unknown here may be that of a group's memory."""
 
     def wait_s(self) -> float | None:
         """Return the seconds within which the host purges."""
@@ -276,16 +276,16 @@ def retention_of(config: Config) -> Retention:
 
 
 PRUNED_MAX = 200_000
-"""Originals that one call takes; the others wait for the next."""
+"""Maximum originals that one call prunes; the others wait for the next call."""
 EXPIRY_EVERY = timedelta(hours=1)
 """How often the records of old actions are deleted."""
 IN_FORCE_MAX = 1_000
-"""Ids in a receipt of memories that hold again."""
+"""Maximum ids, in a result, of memories that apply again."""
 
 
 @dataclass(eq=False, kw_only=True)
 class RetentionService:
-    """Deletes memories and brings them back, in short steps that can be repeated."""
+    """The verbs that forget, restore and prune memories, in short steps that can be repeated."""
 
     store: MemoryStore
     cycle: SleepCycle

@@ -39,21 +39,21 @@ PERIODS_S = {
     "encoder_s_per_minute": 60.0,
     "model_s_per_minute": 60.0,
 }
-"""Periods of the limits of which what was used comes back with time."""
+"""Seconds after which what was used of these limits is available again."""
 KNOWN_S = 60.0
 """Age from which an owner's name and count of memories are read again."""
 FULL_S = 1.0
-"""The same while the owner may store no more: what is forgotten makes room."""
+"""This age for an owner who may store no more, as a forget makes room."""
 FULL_RETRY_S = 3_600
-"""When to try again to store more than the memories that may be kept. A person must make room, so
-this is as long as a client waits at all, and it reports the error at once."""
+"""Seconds after which to try again to store more memories than allowed. A person must make room, so this is
+longer than any client waits, and clients report the error at once."""
 STREAM_RETRY_S = 5
-"""When to try again to open another stream."""
+"""Seconds after which to try again to open another stream."""
 STORED_FIELDS = ("content", "text", "metadata", "tags")
 """Fields of requests whose bytes count as stored."""
 REFUSAL_REST_S = 0.5
-"""A refused request keeps its thread, one of its owner's share, for so long: 2,500 a second of a
-client that does not wait by itself took others' questions four times as long."""
+"""Seconds that a refused request keeps its thread, one of its owner's share. Without this, a client that sent
+2,500 requests a second without waiting made others' questions take four times as long."""
 
 
 class _KnownOwner(NamedTuple):
@@ -124,7 +124,10 @@ class OwnerLimiter:
     def count_write(
         self, owner: int, *, memories: int, size: int, writes: int | None = None
     ) -> None:
-        """Count new `memories`, `size`, their bytes, and `writes`, by default one for each, without a check."""
+        """Count new memories, their bytes (`size`) and `writes` without a check of the limits.
+
+        `writes` is by default the number of memories.
+        """
         with self._changing:
             if memories and (known := self._known.get(owner)):
                 count = known.memories + memories
@@ -196,7 +199,7 @@ class OwnerLimiter:
         return limit
 
     def _look_up_owner(self, owner: int, age_max_s: float = KNOWN_S) -> _KnownOwner:
-        """Return an owner's name and count of memories, `age_max_s` old at most. Raises `NotFound`."""
+        """Return an owner's name and count of memories, read at most `age_max_s` ago. Raises `NotFound`."""
         known = self._known.get(owner)
         now = self.now()
         if known is None or now - known.read_at >= age_max_s:

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 _INSTANT = timedelta(microseconds=1)
 _SHOWN_BEFORE = {"hour": timedelta(hours=23), "day": timedelta(days=29)}
-"""Time before the last hour or day that is counted where a request has no `since`."""
+"""Length of the period before the last hour or day for a request without `since`."""
 SUBJECT_WORDS_MAX = 5
-"""A question with more words of its own names a time and a source in passing."""
+"""Number of subject words above which a question only mentions a time or source, and is not about it."""
 
 
 def make_query(request: Recall, *, now: datetime) -> query.Query:
@@ -124,7 +124,7 @@ STEPS = 4
 RECALL_MS_MIN = 1 / 16
 SAVED_EVERY_S = 60.0
 GROWTH_BYTES = 1 << 20
-"""A database that grew or shrank by less is not worth a write."""
+"""Minimum change in the database's size that is worth a write."""
 
 log = logger()
 
@@ -315,7 +315,7 @@ class ListService:
 
 
 LISTED_MAX = 10_000
-"""So many memories a preview lists at once, in some 0.4 s and 3 MB; `after` lists the rest."""
+"""Maximum memories that a preview lists at once, in some 0.4 s and 3 MB; `after` lists the rest."""
 SNIPPET_CHARS = 100
 
 
@@ -333,11 +333,11 @@ class SelectedMemories:
 def select_memories(
     store: MemoryStore, request: Filtered[Any], *, prefix: str = ""
 ) -> SelectedMemories:
-    """Return the memories that a request selects by ids, or memories and learnings by filters; and a mark.
+    """Return the memories, and learnings, that a request selects by ids or by filters, with a mark.
 
-    The id of a summary selects its originals. `prefix` begins the request's names of filters by a field,
-    such as `session`. Raises `NotFound`, `InvalidRequest`, `InvalidTime`, and `BatchChanged` if the
-    selection differs from the preview with the given `mark`.
+    The id of a summary selects its originals; learnings are selected only by filters. `prefix` begins the
+    request's names of filters by a field, such as `session`. Raises `NotFound`, `InvalidRequest`,
+    `InvalidTime`, and `BatchChanged` if the selection differs from the preview with the given `mark`.
     """
     if request.after is not None and not request.dry_run:
         raise InvalidRequest(

@@ -104,7 +104,7 @@ def add_history(
 STARTED = time.monotonic()
 """Start of the process: the memory of an owner is opened later, and may be opened again."""
 STOP_WAIT_S = 3_000.0
-"""How long somebody who stops a cycle waits for its current batch, which a model may write."""
+"""Seconds that a request to stop a cycle waits for the current batch, which a model may write."""
 
 
 R = TypeVar("R")
@@ -114,7 +114,7 @@ NO_GROUPS: Groups = {}
 MEMBER: ContextVar[tuple[int, str]] = ContextVar("member", default=(0, ""))
 """The group whose memory this thread's request is about, and the name of the member who sent it."""
 GROUPS_S = 1.0
-"""Time after which no further memory of a group is searched for one question."""
+"""Seconds after which no other group's memory is searched for the same question."""
 
 STOPPING = (
     "the daemon is stopping and takes no more writes; start it and send this again"
@@ -307,7 +307,7 @@ class MemoryService:
             return self._exchange.restore(lines, action)
 
     def _after_restore(self) -> None:
-        """Queue restored memories for endings and vectors; start a cycle if working memory is too full."""
+        """Have endings and vectors of restored memories made; start a cycle if working memory is too full."""
         self.sleeper.changed_at = time.monotonic()
         self.endings.read_again()
         self.vectors.note_new_memories()

@@ -1,4 +1,4 @@
-"""`UndoService`: takes back edits, tags, pins, forgets, imports and sleep cycles, for a while."""
+"""`UndoService`: reverses edits, tags, pins, forgets, imports and sleep cycles, for a limited time."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from mnemosyned.verbs.upkeep import LAST_ACTION, Undo, Undone
 UNDO_CHUNK = 8
 """Episodes undone in one transaction, each of up to `sleep.group_entries_max` memories."""
 HELD_MIN = timedelta(hours=1)
-"""Memories put back stay at least this long, however soon the next cycle is."""
+"""Minimum time for which restored memories stay in working memory, however soon the next cycle is."""
 LEFT_MAX = 1_000
-"""Ids of memories in a receipt that are left as they are."""
+"""Maximum ids, in a result, of memories that an undo left unchanged."""
 
 R = TypeVar("R")
 log = logger()

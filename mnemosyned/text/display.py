@@ -175,9 +175,9 @@ def _count_chars_for_line(word: str, space: int, whole_line: int) -> int:
 
 
 GRAM_CHARS = 2
-"""Characters of a gram of a script without spaces, which matches anywhere."""
+"""Length of the pairs of characters that are matched in scripts without spaces."""
 SHORT_CHARS = 4
-"""Words of up to so many letters match with a common ending alone: `tea` is not `team`."""
+"""Maximum length of words that match only with a common ending, as `tea` must not match `team`."""
 
 
 def find_matching_words(

@@ -20,7 +20,7 @@ from mnemosyned.text.sentences import UNSPACED, end_words_at_unspaced
 
 VALUE_CHARS_MAX = 2_000
 DETAILS_MAX = 500
-"""Values kept of one memory; more make it a table, whose words the archive keeps anyway."""
+"""Number of values kept for one memory; a memory with more is a table, whose text the archive keeps anyway."""
 
 
 _LATIN = "A-Za-zÀ-ÖØ-öø-ɏ"

@@ -1,4 +1,4 @@
-"""Neutralizes the tags and marks by which prompts frame texts, in texts shown to a model.
+"""Makes prompt tags and chat marks harmless in texts that are shown to a model.
 
 A memory may come from a web page or a log, and may contain `</system-reminder>` or the like. It is
 shown with `‹` in place of the bracket that makes it a tag; the stored text stays as it is. HTML
@@ -14,7 +14,7 @@ from mnemosyned.text.display import strip_invisible
 from mnemosyned.text.rule_files import compile_on_use, read_tables
 
 OWN_TAG = "mnemosyne-memory"
-"""Marks what hooks tell an agent, so that it is never taken for something that was said."""
+"""Tag around texts that hooks inject, so that they are never captured as something that was said."""
 PRIVATE_TAG = "private"
 _TABLES = read_tables(__file__, "frames.toml")
 HARNESS_TAGS = _TABLES["harness_tags"].split()
@@ -37,7 +37,7 @@ _MARKUP = compile_on_use(
 )
 """Tags of a frame and marks of chat templates."""
 _BRACKET = re.compile("[<＜﹤>＞﹥[［﹇]")
-"""Brackets that `_MARKUP` begins with, and those that NFKC makes one of them."""
+"""Brackets that `_MARKUP` begins with, and those that NFKC normalization turns into them."""
 _HARMLESS = str.maketrans("<＜﹤>＞﹥[［﹇", "‹‹‹›››⟦⟦⟦")
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"

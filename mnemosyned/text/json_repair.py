@@ -1,4 +1,4 @@
-"""Repair of JSON by programs that cut texts: halves of surrogate pairs and invalid UTF-8."""
+"""Repair of JSON from programs that cut texts within a character: half surrogate pairs and invalid UTF-8."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 def decode_cut_texts(decode: Callable[[bytes], T], data: bytes) -> T:
-    """Return decoded JSON, repaired if `decode` refuses it. Raises the errors of `decode`.
+    """Return the result of `decode`; if it refuses the JSON, repair the JSON first.
 
-    A JavaScript program that cuts a text inside an emoji writes half of a surrogate pair into JSON,
-    which strict decoders refuse.
+    Raises the errors of `decode`. A JavaScript program that cuts a text inside an emoji writes half of a
+    surrogate pair into JSON, which strict decoders refuse.
     """
     try:
         return decode(data)

@@ -17,15 +17,16 @@ def read_tables(module: str, name: str) -> dict[str, Any]:
 
 
 def compile_on_use(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a substitute for a pattern, compiled at its first use, as compiling all slows every start.
+    """Return a substitute for a compiled pattern, which compiles itself when it is first used.
 
-    The functions of `re` and `isinstance` do not accept it. A faulty pattern raises at the first use.
+    To compile all patterns at the start would slow every command. The functions of `re` and `isinstance` do not
+    accept it. A faulty pattern raises at the first use.
     """
     return cast("re.Pattern[str]", PatternOnUse(pattern, flags))
 
 
 class PatternOnUse:
-    """See `compile_on_use`."""
+    """Substitute for a compiled pattern that `compile_on_use` returns."""
 
     def __init__(self, pattern: str, flags: int) -> None:
         self._source = pattern, flags
@@ -40,7 +41,7 @@ class PatternOnUse:
 
 
 _NAMED_PART = re.compile(r"(?<!\?P)<([a-z_]+)>")
-"""A name to be replaced; `(?P<name>` is a group of the pattern."""
+"""A `<name>` to be replaced, but not `(?P<name>`, which is a group of the pattern."""
 
 
 def read_patterns(module: str, name: str, **parts: str) -> dict[str, str]:

@@ -13,9 +13,10 @@ UNSPACED = (
 )
 """Scripts written without spaces, and Hangul, whose particles cling to the word."""
 WORD_START = f"(?<![^\\W{UNSPACED}\u1100-\u11ff])"
-"""Matches where no letter or digit of a script with spaces precedes, as in `はnginx`."""
+"""Matches at the start of a word, also directly after a script without spaces, as in `はnginx`."""
 WORD_END = f"(?![^\\W{UNSPACED}\u1100-\u11ff])"
-"""The same where none follows. Hangul without accents is parted into U+1100 and following."""
+"""Matches at the end of a word, also directly before a script without spaces. Hangul without accents is
+decomposed into U+1100 and following."""
 
 SPACED_ENDS = ".!?…"
 """Marks that end a sentence where white space follows."""
@@ -30,10 +31,10 @@ CLOSING_WIDE = "」』”’）】"
 
 
 def end_words_at_unspaced(pattern: str, *, end: str = WORD_END) -> str:
-    r"""Return a word pattern that also ends before a script without spaces, as in `v2版`.
+    r"""Return a pattern changed so that its words may also end before a script without spaces, as in `v2版`.
 
-    Each end of a word in `pattern`, written `\b`, `(?!\w)` or with more characters as in `(?![\w-])`,
-    is replaced by the pattern `end`.
+    In `pattern`, each end of a word (`\b`, `(?!\w)`, or one with more characters as `(?![\w-])`) is replaced by
+    the pattern `end`.
     """
     pattern = pattern.replace(r"\b", end).replace(r"(?!\w)", end)
     further = re.compile(r"\(\?!\[\\w([^\]]+)\]\)")

@@ -32,7 +32,7 @@ STEMMED_CHARS_MAX = 64
 """FTS5 leaves longer words as they are."""
 _MARKS = re.compile("[\u0300-\u036f]+")
 _MARKS_LEAD_BYTES = (b"\xcc", b"\xcd")
-"""First bytes of these marks in UTF-8; nothing else than a few Greek letters has them."""
+"""First bytes of these marks in UTF-8, which only a few Greek letters share."""
 
 _ENDING = re.compile(r"(?:ing|edly|ed|ies|es|s|e|y)$")
 
@@ -125,10 +125,10 @@ _DOUBLES = tuple(2 * letter for letter in "bcdfghjkmnpqrtvwxy0123456789")
 
 
 def _remove_participle_ending(word: str) -> str:
-    """Return the verb of a participle in `ed` or `ing`, by step 1b of Porter's algorithm.
+    """Return a word without a participle's `ed` or `ing`, by step 1b of Porter's algorithm.
 
-    The ending is removed if a vowel stands before it. A doubled consonant becomes single: `hop` for
-    `hopping`. A short word gets an `e`: `hope` for `hoping`. Other words are returned unchanged.
+    The ending is removed if a vowel precedes it. A doubled consonant becomes single: `hop` for `hopping`. A
+    short word gets an `e`: `hope` for `hoping`. Other words are returned unchanged.
     """
     if word.endswith("eed") and word != "eed":
         return word[:-1] if _letter_kinds(word[:-3]).count("vc") else word
@@ -145,9 +145,9 @@ def _remove_participle_ending(word: str) -> str:
 
 
 def _replace_ending(word: str, table: dict[str, str], groups_min: int = 1) -> str:
-    """Return the word with its ending replaced as a table says, if enough of the word is left.
+    """Return a word with its ending replaced by the table's, if the rest of the word is long enough.
 
-    Enough is Porter's measure of at least `groups_min`, and before `ion` also an s or t.
+    It must have Porter's measure of at least `groups_min`, and before `ion` also end with s or t.
     """
     for ending, replacement in table.items():
         if word.endswith(ending) and word != ending:
@@ -331,10 +331,10 @@ _CONTENT_STEMS = WordCache(_content_stem, entries_max=20_000)
 
 
 TERMS_MAX = 48
-"""Terms of a question; each further one costs time and adds little."""
+"""Maximum terms of a question; each more costs time and adds little."""
 PHRASE_TOKENS_MAX = 12
-"""Tokens of a code that are searched for. FTS5 compares each token of a phrase wherever the first
-one occurs: `0,0,0,…` in a text of zeros takes the product of their lengths."""
+"""Maximum tokens of a code that are searched for. FTS5 compares all tokens of a phrase wherever the first one
+occurs: `0,0,0,…` in a text of zeros takes the product of their lengths."""
 
 _UNSPACED_RUN = compile_on_use(f"[{UNSPACED}]+")
 _SPACED_BYTES = bytes(range(0xE0)) + b"\xe2"
@@ -513,7 +513,7 @@ _PARTICLES = frozenset("on in up out off over down back by after under through".
 _SEPARABLE = frozenset(
     "ab an auf aus bei durch ein fest her hin los mit nach um vor weg zurück zusammen af op uit".split()
 )
-"""Beginnings of German and Dutch verbs that stand last in a question: "wann bauen wir es ein?"."""
+"""Prefixes of German and Dutch verbs, which may be the last word of a question: "wann bauen wir es ein?"."""
 _EDGE_MARKS = "\"'“”‘’«»()[]{}<>,.;:!?¿¡…"
 
 
@@ -531,7 +531,10 @@ def split_compound(word: str) -> tuple[str, ...]:
 
 
 def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return (word of `content`, word joined with its neighbor or the last word): (`call`, `oncall`)."""
+    """Return (word, joined form) for each word of `content` that may be part of a compound: (`call`, `oncall`).
+
+    The word is joined with its neighbor, or with the last word of the question.
+    """
     searched = {word.lower(): word for word in content}
     words = [raw.strip(_EDGE_MARKS) for raw in text.split()]
     hyphened, neighboring = [], []

@@ -16,21 +16,22 @@ from mnemosyned.text.word_cache import WordCache
 CHARS_PER_TOKEN = 4
 """Rule of thumb for budgets: right for English, too high for other scripts."""
 MARGIN = 0.2
-"""Share that budgets add to the estimate: `make bench-tokens` needs 16% for the worst of its
-texts. Lists of rare words, such as the keywords of a grammar, fall short by up to 37%."""
+"""Share that budgets add to the estimate: `make bench-tokens` needs 16% for its worst text. For lists of rare
+words, such as the keywords of a grammar, up to 37% would be needed."""
 PIECES_MAX = 1 << 13
 """Pieces whose weight is cached for the next text."""
 LANGUAGE_CHARS = 2_000
 """Characters at the start of a text that decide its language."""
 WORD_CHARS, WESTERN_CHARS, EASTERN_CHARS = 7, 5, 3
-"""Letters covered by the first token of a word: in English, in German, in Polish."""
+"""Letters of a word that its first token covers: in English, in German, in Polish."""
 SPACES = 80
 """Blanks in a row that take one more token."""
 RUN_CHARS = 20
-"""Letters of the longest word; more in a row are no word."""
+"""Maximum letters of a word; a longer run is not a word."""
 STOP_WORDS_MIN = 3
 MARKED_SHARE = 0.02
-"""Share of Latin letters beyond those of French or German that makes a text, say, Polish."""
+"""Share of Latin letters that are neither French nor German, above which a text is in a language such as
+Polish."""
 
 
 class TokenCounter(Protocol):

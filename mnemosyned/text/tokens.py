@@ -29,7 +29,7 @@ EVENT = 1.3
 ACKNOWLEDGEMENT = 0.6
 ECHO = 0.85
 CUES = dict.fromkeys(_WORDS["events"], EVENT) | dict.fromkeys(_WORDS["rulings"], RULING)
-"""Words with the factor that they give to the importance of a sentence."""
+"""Cue words, each with the factor for a sentence's importance."""
 ORDERS = frozenset(_TABLES["orders"])
 RULING_PAIRS = frozenset(tuple(pair.split()) for pair in _TABLES["ruling_pairs"])
 LABELS = _WORDS["labels"]
@@ -86,17 +86,15 @@ _UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
 _LETTER = rf"(?:(?![\u3040-\u30ff{_HAN}])[^\W_])"
 _SPACED = rf"(?:(?![{UNSPACED}])[^\W_])"
 _CLINGING = rf"(?:(?![\u3040-\u30ff{_HAN}])[{UNSPACED}])"
-"""A letter of Hangul, Thai and the like, to which a word of another script may cling."""
+"""A letter of a script, such as Hangul or Thai, to which a word of another script may be attached."""
 _HAN_RULING = compile_on_use("|".join(_TABLES["han_rulings"].split()))
 _NAME = compile_on_use(rf"(?!.*\d)(?=.*-[^\W\d_a-zß-ÿ]){_LETTER}+(?:[-'’]{_LETTER}+)+")
 """Names with a hyphen stay one word: `Wi-Fi`, `Baden-Baden`."""
 CODE_PARTS_MAX = 16
 """Parts that a code may have before a hyphen and a digit."""
 AMOUNT_CHARS_MAX = 32
-"""Digits and points that an amount may have before its unit.
-
-Both are read again from each word of a chain, which may be as long as a text: `a-a-a-`, `1,1,1,`.
-"""
+"""Maximum digits and points of an amount before its unit. Both limits keep the search fast in a chain as long
+as a text, such as `a-a-a-` or `1,1,1,`, of which each word is read again."""
 _VALUE = (
     rf"[A-Za-z0-9]+(?:-[A-Za-z0-9]+){{0,{CODE_PARTS_MAX - 1}}}?"
     r"-\d[A-Za-z0-9]*(?:-[A-Za-z0-9]+)*"
@@ -166,7 +164,7 @@ def emphasis_factor(words: Sequence[TextToken]) -> float:
 _OPENING_FACTORS = dict.fromkeys(_WORDS["references"], ECHO) | dict.fromkeys(
     _WORDS["answers"], ACKNOWLEDGEMENT
 )
-"""Factor of a sentence by its first word: an answer or a reference says little of its own."""
+"""Factor of a sentence by its first word: an answer or a reference says little alone."""
 
 
 def _contains_ruling(words: Sequence[TextToken]) -> bool:

@@ -80,8 +80,8 @@ _MONTHS_OF = {"month": 1, "year": 12}
 def _format_shifted_date(today: date, unit: str, amount: int) -> str:
     """Return the day, month or year that is `amount` units after `today`, as text.
 
-    Weeks give a text such as "about 8 May 2023". A negative `amount` goes back in time. The text is empty if
-    the result is outside the calendar.
+    A negative `amount` goes back in time. A number of weeks gives "about 8 May 2023". The text is empty if the
+    result is outside the calendar.
     """
     if days := _DAYS_OF.get(unit):
         meant = day_at(today, amount * days)

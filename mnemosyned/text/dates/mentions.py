@@ -16,22 +16,22 @@ from mnemosyned.text.languages.tables import LANGUAGES, MONTHS, WEEKDAYS
 MENTION_CHARS_MAX = 1_500
 """Characters of a text that are read for times."""
 SAID_DAYS_MAX = 180
-"""Days before a time within which its dates are looked for."""
+"""Days before a time span in whose texts dates within the span are looked for."""
 SOON_DAYS_MAX = 21
-"""Days before a time within which its weekdays and words such as "tomorrow" are looked for."""
+"""Days before a time span in whose texts its weekdays and words such as "tomorrow" are looked for."""
 NAMED_DAYS_MAX = 14
-"""Days of a time up to which each day has its own search terms."""
+"""Length in days of a time span up to which each of its days has its own search terms."""
 WEEKDAYS_MAX = 2
-"""Days of a time up to which its weekdays are search terms."""
+"""Length in days of a time span up to which its weekdays are search terms."""
 DAYS_MAX = 62
 MENTIONED_MAX = timedelta(days=100)
-"""Longest time that texts are read for mentions of; "this year" is in most of them."""
+"""Longest time span whose mentions are looked for; most texts mention one such as "this year"."""
 MENTIONING_MAX = 100
-"""Texts read for each search for mentions, the newest."""
+"""Number of texts, the newest, that are read for each search for mentions."""
 NEAR_CHARS = 32
 """Characters before and after a term of a time that are read with it."""
 PLACES_MAX = 8
-"""Terms of a text that are read with the words near them."""
+"""Number of search terms in a text whose surrounding words are read."""
 _DAY = timedelta(days=1)
 _FROM = re.compile(
     r"(?<!\w)(?:(?:(?:starting |effective )?from|starting(?: on| in)?|as of|ab(?: dem)?|dès(?: le| la)?"
@@ -39,7 +39,7 @@ _FROM = re.compile(
     r"|à (?:partir|compter) (?:du |des? |d'))((?:[^,.;:!?()\n]|(?<=\d)\.){3,40})",
     re.IGNORECASE,
 )
-"""What stands before the time from which something holds."""
+"""Words before the time from which a statement applies."""
 _UP_TO = frozenset("to until till bis jusqu à a al au hasta até tot do по".split())
 """Words before the end of a period: "from January to March"."""
 _NEAR_MONTHS = 6
@@ -91,9 +91,10 @@ class MentionSearch(NamedTuple):
 
 
 def announced_start(text: str, said_at: datetime) -> datetime:
-    """Return from when what a text says applies, as "the rent is 68 from January", or `said_at` if at once.
+    """Return when a statement begins to apply, as in "the rent is 68 from January"; `said_at` if at once.
 
-    A month without a year is the next one in half a year, as people also say "from" of what has begun.
+    A month without a year must be at most half a year ahead; else it is in the past, as people also say "from"
+    of what has begun.
     """
     local = in_zone(said_at, None)
     for match in _FROM.finditer(text):
@@ -140,6 +141,7 @@ def mention_searches(span: TimeSpan, now: datetime) -> list[MentionSearch]:
 def _select_names(
     numbers_by_name: Mapping[str, int], numbers: Collection[int]
 ) -> tuple[str, ...]:
+    """Return the names whose numbers, as of months or weekdays, are among `numbers`."""
     return tuple(name for name, number in numbers_by_name.items() if number in numbers)
 
 

@@ -49,7 +49,7 @@ HOURS: dict[str, tuple[int, int]] = _TABLES["hours"]
 THIRDS: dict[str, tuple[int, int]] = _TABLES["thirds"]
 """First and last day of each part of a month, which overlap."""
 MONTH_DAY_STEPS = 3
-"""Months looked through for one that has a 31st."""
+"""Number of months searched for one that has a given day, such as the 31st."""
 ORDINALS: list[str] = _TABLES["nth"].split()
 ORDINALS += [f"twenty-{nth}" for nth in ORDINALS[:9]] + ["thirtieth", "thirty-first"]
 _DAYS_AHEAD = {
@@ -60,7 +60,7 @@ _DAYS_AHEAD = {
     "the day after tomorrow": 2,
 }
 _TOLERANCE_DAYS = {"week": 3, "month": 15, "year": 100}
-"""Days before and after that "three weeks ago" may mean, by the unit."""
+"""Days of tolerance, before and after, of a time such as "three weeks ago", by its unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,10 @@ class TimeSpan:
 def matched_spans(
     groups: Mapping[str, str], now: datetime, *, ahead: bool = False
 ) -> tuple[TimeSpan, ...]:
-    """Return the spans in UTC that a match of a time expression may mean.
+    """Return the spans in UTC that a match of a time expression may mean: mostly one, or none.
 
-    `groups` maps the names of the match's groups to lower-case text. Most matches mean one span,
-    "next Friday" may mean two, and a date that does not exist means none. With `ahead`, a weekday or
-    a date without a year is the coming one.
+    `groups` maps the names of the match's groups to lower-case text. "Next Friday" may mean two spans, and a
+    date that does not exist means none. With `ahead`, a weekday or a date without a year is the coming one.
     """
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     try:
@@ -348,8 +347,8 @@ def _shift_by_units(moment: datetime, unit: str, count: int) -> datetime:
 def _open_span(span: TimeSpan, bound: str, now: datetime, *, ahead: bool) -> TimeSpan:
     """Return the period of an expression such as "since May" or "until Friday".
 
-    `bound` is the preposition, `span` the named time. A period after that time lasts until now, or a week for
-    a future time. A period before that time begins a week earlier or, with `ahead` and a future time, now.
+    `bound` is the preposition, `span` the named time. "Since" a past time lasts until now, and since a future
+    time for a week. "Until" a time begins a week before it or, with `ahead` and a future time, now.
     """
     at = span.since if bound in ("since", "before") else span.until
     if bound in ("since", "after"):
@@ -359,13 +358,13 @@ def _open_span(span: TimeSpan, bound: str, now: datetime, *, ahead: bool) -> Tim
 
 SPANS_MAX = 4
 MENTIONS_MAX = 12
-"""Times read of a text that mentions them."""
+"""Maximum number of times that are read from a text."""
 _BOUNDED_GROUPS = {"weekday", "word", "tonight", "part", "unit"}
 _POSSESSIVES, _INCLUSIVE = ("'s ", "’s "), {"after": "since", "before": "until"}
 """Ends of a time's name that make it an event's, and the bounds with which a part of that time counts:
 "before yesterday's meeting" is yesterday, too."""
 _VERBATIM_GROUPS = frozenset("month year season quarter weekday feast numbered".split())
-"""Groups whose words a memory may contain verbatim; "yesterday" was another day then."""
+"""Groups whose words a memory may contain; "yesterday" in a memory meant another day."""
 
 
 def _join_longest_first(words: Iterable[str]) -> str:
@@ -386,7 +385,7 @@ _PATTERNS = read_patterns(__file__, "expressions.toml", **_WORDS)
 _BOUND = re.compile(_PATTERNS["bound"])
 """A word before a time that makes it the beginning or the end of another, such as "since"."""
 _DUTY = re.compile(_PATTERNS["duty"])
-"""Words that are common alone, and together say what a question is about."""
+"""Combinations of common words that together are the subject of a question."""
 TIME_PATTERNS = [
     (
         frozenset(filter(None, re.split("[ |]", fill_parts(hints, _WORDS)))),
@@ -394,10 +393,8 @@ TIME_PATTERNS = [
     )
     for hints, pattern in read_tables(__file__, "expressions.toml")["expressions"]
 ]
-"""Patterns of time expressions, each with the words of which its matches have at least one.
-
-A pattern without such words is tried on any text.
-"""
+"""Patterns of time expressions, each with words of which every match contains at least one. A pattern without
+such words is tried on any text."""
 
 
 _ENGLISH_DEEDS = frozenset(ENGLISH.deeds.split())
@@ -405,7 +402,7 @@ _HINTS = frozenset(
     "ago last past previous this next yesterday today tomorrow tonight noon weekend easter q1 q2 q3 q4"
     " week kw kalenderwoche semaine semana settimana vecka".split()
 ).union(WEEKDAYS_IN_TEXT, ENGLISH_MONTHS)
-"""Words of which every time expression without a year has at least one."""
+"""Words of which every time expression without a year contains at least one."""
 
 
 def matching_time_patterns(words: Collection[str]) -> Iterator[re.Pattern[str]]:
@@ -810,7 +807,7 @@ def extract_time_order(text: str) -> tuple[TimeOrder | None, str]:
 def asks_about_future(text: str) -> bool:
     """Return True if a question has a word such as "is" or "will", and none such as "was" or "since".
 
-    If so, a weekday or date in the question is the coming one.
+    A weekday or date in such a question is the coming one.
     """
     text = _GERMAN_WAS.sub("", text)
     return (

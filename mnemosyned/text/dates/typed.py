@@ -333,7 +333,7 @@ def _read_english_time(words: str, now: datetime, *, ahead: bool) -> TypedTime |
 
 
 def _nearest_leap_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Return 29 February, as `words` say it: the last or, with `ahead`, next; None beyond the calendar."""
+    """Return the last or, with `ahead`, next 29 February if `words` name it; None if beyond the calendar."""
     for years in range(LEAP_YEARS + 1):
         year = now.year + (years if ahead else -years)
         day = _read_english_time(f"{words} {year}", now, ahead=ahead)
@@ -348,7 +348,7 @@ _NUMBERS = {**COUNTS_OF_UNITS, "few": 3, "half a": 0.5, "half an": 0.5}
 _DIGIT = re.compile(r"\d")
 _UNIT_MONTHS = {"month": 1, "year": 12}
 _OF_THE_CALENDAR = ("day", "week")
-"""Units that keep the clock's reading over a change of the clock."""
+"""Units that keep the time of day when the clocks change."""
 
 
 def read_duration(text: str, now: datetime, *, ahead: bool) -> datetime | None:

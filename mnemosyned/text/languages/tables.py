@@ -15,7 +15,7 @@ from enum import Enum
 from mnemosyned.text.rule_files import compile_on_use, read_tables
 
 UNITS = ("second", "minute", "hour", "day", "week", "month", "year")
-"""Units of time, by which a grammar names them."""
+"""Units of time, in the order of their patterns in a `TimeGrammar`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,7 @@ def _load_language(name: str) -> Language:
 _FILES = """
     english german french spanish italian portuguese dutch swedish polish turkish russian ukrainian
 """.split()
-"""English first; where two languages match equally well, the earlier one is taken."""
+"""Names of the languages' files; if two languages match equally well, the earlier one is taken."""
 LANGUAGES = tuple(map(_load_language, _FILES))
 ENGLISH = LANGUAGES[0]
 PHRASES = ENGLISH.phrases
@@ -143,18 +143,18 @@ GRAMMARS = [language.times for language in LANGUAGES if language.times]
 
 
 _LETTERS_ALIKE = str.maketrans({"ı": "i", "ſ": "s", "\u0307": None})
-"""Letters of which a pattern that ignores case takes one for the other, as in KASIM and kasım."""
+"""Letters that a pattern confuses if it ignores case, as in KASIM and kasım."""
 
 
 def fold_letters(text: str) -> str:
-    """Return a text in lower case, with i for ı and İ, and s for ſ, as patterns that ignore case match them."""
+    """Return a text in lower case, with i for ı and İ and s for ſ, as case-insensitive patterns treat them."""
     return text.lower().translate(_LETTERS_ALIKE)
 
 
 def numbers_by_word(tables: Iterable[Sequence[str]], *, first: int) -> dict[str, int]:
-    """Return {word: number of its row in a table}, where rows are counted from `first`.
+    """Return {word: its number}, for a row of words for each number, such as "january jan".
 
-    Each row is a text with the names of a number, such as "january jan".
+    The numbers of the rows begin with `first`.
     """
     return {
         word: number
@@ -177,7 +177,7 @@ WEEKDAY_NAMES = [row.split()[0].capitalize() for row in ENGLISH.weekdays]
 WEEKDAY_ABBREVIATIONS = [row.split()[1].capitalize() for row in ENGLISH.weekdays]
 ENGLISH_MONTHS = numbers_by_word([ENGLISH.months], first=1)
 ENGLISH_COUNTS = numbers_by_word([ENGLISH.counts[:10]], first=1)
-"""One to ten: date expressions in English are read with no higher number in words."""
+"""One to ten: English date expressions contain no higher number in words."""
 
 
 def join_alternatives(patterns: Iterable[str]) -> str:
@@ -196,13 +196,13 @@ KNOWN_SHARE_MIN = 0.08
 """Share of the letters of its sources above which a summary may use a script."""
 LETTERS_MIN = 8
 WORDS_MIN = 3
-"""Stop words needed to tell a language."""
+"""Minimum stop words from which a text's language is detected."""
 CLEAR_FACTOR = 2.0
 """Factor by which the stop words of one language must outnumber those of another."""
 ALSO_SHARE_MIN = 0.25
 """Share of the stop words of the main language above which another is used as well."""
 KANA_MIN = 0.05
-"""Share of kana among the letters of Japanese; Chinese, in the same Han characters, has none."""
+"""Minimum share of kana among the letters of Japanese; Chinese has the same Han characters, but no kana."""
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SCRIPTS: tuple[tuple[str, str], ...] = (

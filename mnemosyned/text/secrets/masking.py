@@ -32,7 +32,7 @@ from mnemosyned.text.terms import without_unspaced
 
 _TABLES = read_tables(__file__, "formats.toml")
 TOKEN_HINTS: dict[str, list[str]] = _TABLES["token_hints"]
-"""Strings of which every text with a token has one, by a string that they share."""
+"""Strings of which every text with a token contains one, grouped by a common part."""
 _TOKENS = compile_on_use(
     "|".join(
         pattern if "(?P<" in pattern else f"(?P<{kind}>{pattern})"
@@ -185,7 +185,7 @@ _NUMBER_KINDS: dict[str, tuple[DetailKind, Callable[[str], int]]] = {
 
 
 KNOWN_CHARS_MIN = 6
-"""Longer secrets are masked wherever they occur, not only where a rule matches."""
+"""Minimum length of a secret that is masked wherever it occurs, not only where a rule matches."""
 KNOWN_MAX = 200
 """Secrets of one text masked wherever they occur; more are masked where a rule matches."""
 

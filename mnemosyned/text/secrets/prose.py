@@ -102,11 +102,11 @@ def _compile_names_pattern(hint: str) -> re.Pattern[str]:
 _MASKED = r"(?P<MASK>\[secret:\w{1,20}\])"
 _SUFFIX = re.compile(r"(?:s\b|_\w{1,30})?")
 _LONGER = re.compile(r"[a-z]|[./#]\w")
-"""Follows a name that is part of a longer word or of a path."""
+"""Matches after a name that is only part of a longer word or of a path."""
 _BOUNDED = frozenset("pass code combination login_code seed answer login id".split())
 """Labels whose names must begin a word: "shopping" has "pin", "encode" has "code"."""
 _COLON_ONLY = ("pass", "psk")
-"""Names that are other words unless a colon follows. Scripts without spaces need one, too."""
+"""Names that are ordinary words unless a colon follows. Scripts without spaces need a colon, too."""
 _ROMANCE = (
     "mot de passe", "mdp", "contrase", "senha", "phrase", "frase", "cl", "parola",
 )  # fmt: skip
@@ -247,9 +247,9 @@ BARE_PHRASE_WORDS = range(4, 9)
 KEY_CHARS_MIN = 8
 UNLINKED_KEY_CHARS_MIN = 10
 BARE_KEY_CHARS_MIN = 16
-"""Length of a value after a bare "key", which has many meanings."""
+"""Minimum length of a value after "key" alone, a word with many meanings."""
 FRUITLESS_MAX, CHARS_PER_NAME = 200, 16
-"""Names without a value after which a text is given up: each takes 25 µs."""
+"""Names without a value after which the search in a text ends, as each takes 25 µs; more in a long text."""
 LINKS_MAX = 3
 """Links tried for one name."""
 BEFORE_CHARS = 80
