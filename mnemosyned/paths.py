@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mnemosyned.errors import InvalidRequest
-from mnemosyned.socket_path import standard_directory, usual_socket_path
+from mnemosyned.socket_path import config_path, standard_directory, usual_socket_path
 
 NAME_BYTES_MAX = 255
 """Bytes of one name in a path, on nearly all file systems."""
@@ -59,9 +59,7 @@ def token_path() -> Path:
 
 def default_config_file() -> Path:
     """Return the path of the configuration file where none is named; it may not exist."""
-    usual = str(Path.home() / ".config")
-    folder = standard_directory("CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", usual)
-    return Path(folder, "mnemosyned.yaml")
+    return Path(config_path("mnemosyned.yaml"))
 
 
 def default_socket() -> Path:

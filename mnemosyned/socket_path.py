@@ -159,11 +159,20 @@ def read_text(path: str) -> str:
         os.close(descriptor)
 
 
-def connection_path() -> str:
-    """Return the path of the file in which `mnem login` saves the connection."""
+CONFIG_VARIABLE = "MNEMOSYNE_CONFIG"
+"""The variable that names the file of settings."""
+
+
+def config_path(name: str) -> str:
+    """Return the usual path of a configuration file, such as `mnemosyned.yaml`."""
     usual = os.path.join(os.path.expanduser("~"), ".config")  # noqa: PTH111, PTH118
     folder = standard_directory("CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", usual)
-    return os.path.join(folder, "connection.json")  # noqa: PTH118
+    return os.path.join(folder, name)  # noqa: PTH118
+
+
+def connection_path() -> str:
+    """Return the path of the file in which `mnem login` saves the connection."""
+    return config_path("connection.json")
 
 
 def saved_connection() -> SavedConnection | None:

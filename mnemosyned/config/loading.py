@@ -35,14 +35,13 @@ from mnemosyned.paths import (
     path_form_fault,
     shown_path,
 )
-from mnemosyned.socket_path import CLIENT_VARIABLES
+from mnemosyned.socket_path import CLIENT_VARIABLES, CONFIG_VARIABLE
 from mnemosyned.verbs.request import rephrase
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
 
 
-CONFIG_VARIABLE = "MNEMOSYNE_CONFIG"
 DEFAULT_MODEL = "tinyllama-1.1b-chat-v1.0.Q4_K_M.gguf"
 API_KEY_VARIABLE = "MNEMOSYNE_LLM_API_KEY"
 """Not a setting: settings are shown and logged."""

@@ -37,7 +37,9 @@ from mnemosyned.importers.importer import (
     ImportRecord,
     ImportSource,
     file_identity,
+    text_in,
 )
+from mnemosyned.importers.projects import is_below
 from mnemosyned.importers.reading import (
     SQLITE_SIGNATURE as SQLITE,
     ZIP_SIGNATURE as ARCHIVE,
@@ -383,6 +385,8 @@ class ImportReport:
     """Memories whose record had changed, and which have its text now."""
     forgotten: int = 0
     """Memories that were imported before and forgotten, and stay so."""
+    excluded: int = 0
+    """Messages of sessions in folders that the settings exclude, which are left out."""
     learned: int = 0
     """Learnings in force that came with the records."""
     bad: int = 0
@@ -502,6 +506,8 @@ class ImportRun:
     """With a preview, the daemon checks every record and stores none."""
     id: str = field(default_factory=lambda: new_id(datetime.now(UTC)))
     """The id by which `undo` takes the import back."""
+    exclude: Sequence[str] = ()
+    """Folders whose sessions are left out."""
     report: ImportReport = field(default_factory=ImportReport)
 
     def run(self) -> ImportReport:
@@ -551,6 +557,10 @@ class PartImport:
                 run.report.add_problem(record)
             elif isinstance(record, ExportGroup) and run.preview:
                 run.preview.add_group(record, self._part.format.name)
+            elif isinstance(record, ImportItem) and is_below(
+                text_in((record.memory.metadata or {}).get("cwd")), run.exclude
+            ):
+                run.report.excluded += 1
             else:
                 if isinstance(record, ImportItem):
                     metadata = record.memory.metadata

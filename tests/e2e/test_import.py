@@ -16,6 +16,7 @@ import pytest
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, eventually, kept
 from e2e.terminals import on_terminal, popen
+from support.agents import claude_line, write_lines
 from support.cases import each_case
 from support.import_samples import write_sample
 
@@ -173,6 +174,27 @@ def test_a_dry_run_counts_and_stores_nothing(daemon: Daemon, file: Path) -> None
 
 
 @pytest.mark.thorough
+def test_sessions_in_an_excluded_folder_are_left_out(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    excluded = tmp_path / "client"
+    folder = tmp_path / ".claude" / "projects"
+    for place in (excluded / "src", tmp_path / "shop"):
+        line = claude_line("user", f"We work in {place.name}.", uuid=place.name)
+        write_lines(folder / place.name / "s1.jsonl", [line | {"cwd": str(place)}])
+
+    settings = daemon.home / ".config" / "mnemosyned" / "mnemosyned.yaml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f"hooks:\n  exclude: [{excluded}]\n")
+    done = importing(daemon, folder)
+
+    assert done.stdout.startswith(b"1 remembered")
+    assert b"1 message left out: their folders are in hooks.exclude" in done.stderr
+    with daemon.client() as client:
+        (memory,) = client.list().memories
+    assert memory.content == "We work in shop."
+
+
 def test_files_are_imported_in_order_of_time(daemon: Daemon, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -14,7 +14,7 @@ from support.agents import SAID, TALK, Shop, claude_line, write_lines
 
 from mnemosyned.agents.hooks import remote, spool
 from mnemosyned.agents.hooks.client import TimeIsUp
-from mnemosyned.agents.hooks.remote import describe_transcript, find_directory
+from mnemosyned.agents.hooks.remote import describe_transcript, find_directories
 from mnemosyned.agents.hooks.service import HookEnvelope, HookService
 
 
@@ -27,6 +27,7 @@ class Link:
         self._hooks = hooks
         self.place = place
         self.is_urgent = False
+        self.settings = None
         self.remote = SimpleNamespace(saved=None, renew_if_due=lambda: None)
         self.fails = False
         self.wanted: int | None = None
@@ -265,17 +266,13 @@ def test_only_what_a_person_or_an_agent_said_leaves_the_machine(
     assert len(sent) == 3  # nothing of a file that is no transcript
 
 
-def test_the_directory_is_the_projects_where_the_tool_names_it(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
-    monkeypatch.chdir(shop.home)
-
-    assert find_directory({}) == str(shop.home)
-    assert find_directory({"workspace_roots": ["file:///w/a"]}) == "/w/a"
-    assert find_directory({"cwd": "/w/b", "workspace_roots": ["/w/a"]}) == "/w/b"
-    monkeypatch.setenv("CLAUDE_PROJECT_DIR", "/w/c")
-    assert find_directory({"cwd": "/w/d"}) == "/w/c"
+def test_the_directory_is_the_projects_where_the_tool_names_it() -> None:
+    assert find_directories({}, {}, "/w/own") == ["/w/own"]
+    named = {"workspace_roots": ["file:///w/a"]}
+    assert find_directories(named, {}, "/w/own") == ["/w/a"]
+    assert find_directories({**named, "cwd": "/w/b"}, {}, "/w/own") == ["/w/b"]
+    variables = {"CLAUDE_PROJECT_DIR": "/w/c"}
+    assert find_directories({"cwd": "/w/d"}, variables, "") == ["/w/c", "/w/d"]
 
 
 def test_a_remote_call_has_no_file_of_the_daemons_machine_read(shop: Shop) -> None:

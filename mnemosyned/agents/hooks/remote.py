@@ -1,7 +1,8 @@
 """Hook with a memory on a server: one call over HTTPS, then the transcript's new messages.
 
 The server can read no file of this machine: it names the byte from which the hook is to read the
-transcript and send its messages. A call that does not reach it waits in a spool of its own.
+transcript and send its messages. A call that does not reach it waits in a spool of its own. The stricter of
+this machine's settings and the server's apply.
 """
 
 from __future__ import annotations
@@ -11,18 +12,23 @@ import os
 import signal
 import socket
 import stat
+import sys
 import time
 
 from mnemosyned import socket_path
-from mnemosyned.agents.hooks import client, spool
+from mnemosyned.agents.hooks import client, spool, withheld
 from mnemosyned.client.http import LIMITED, exchange
 from mnemosyned.client.remote import RemoteDaemon, remote_daemon, remote_of
+from mnemosyned.errors import ConfigInvalid
 from mnemosyned.importers.projects import project_of
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import Any
+
+    from mnemosyned.config.settings import HooksConfig
 
     Fields = dict[str, Any]
 
@@ -57,7 +63,8 @@ def handle_event(payload: bytes) -> str | None:
     if not isinstance(fields, dict):
         client.print_once(client.NOTHING)
         return None
-    directory = find_directory(fields)
+    directories = find_directories(fields, os.environ, socket_path.working_directory())
+    directory = directories[0]
     remote, memory = None, ""
     try:
         if url := socket_path.url_from_environment():
@@ -81,15 +88,62 @@ def handle_event(payload: bytes) -> str | None:
     former = [] if remote.owner else project.former  # its members may share a path
     known = {"project": project.key, "former": former, "memory": memory}
     further = f"{json.dumps(known)[1:-1]},"
-    _post_event(Server(remote), payload, fields, further)
+    server = Server(remote)
+    try:
+        server.settings = withheld.own_settings()
+    except ConfigInvalid as error:
+        # Loaded here: settings without a mistake need nothing of it.
+        from mnemosyned.agents.hooks import fallback  # noqa: PLC0415
+
+        said = f"{error.message}; until that is corrected, what is said waits here"
+        late = client.build_envelope(payload, further=further)
+        notes = (said, f"{said}, but the spool or the disk is full")
+        client.print_once(
+            fallback.put_aside(server.place, payload, late, notes, "settings")
+        )
+        return None
+    answer = _withhold(server.settings, fields, directories)
+    if answer is None:
+        _post_event(server, payload, fields, further)
+    else:
+        client.print_once(answer)
     return None
 
 
-def find_directory(fields: Fields) -> str:
-    """Return the directory of the event's project, by the environment, the tool's JSON or this process."""
+def _withhold(
+    settings: HooksConfig | None, fields: Fields, directories: Sequence[str]
+) -> bytes | None:
+    """Return the answer to an event that these settings keep from the server; None if it may be sent.
+
+    If they keep what is said from it, mark the transcript. Raises `OSError`.
+    """
+    is_excluded = withheld.is_excluded(settings, directories)
+    if settings is None or (settings.capture and not is_excluded):
+        return None
+    # Loaded here: few people set this.
+    from mnemosyned.agents.hooks import events  # noqa: PLC0415
+    from mnemosyned.importers.transcripts import is_plausible  # noqa: PLC0415
+
+    path = client.find_transcript(fields, os.environ)
+    part = describe_transcript(path)
+    withheld.withhold(path, part)
+    call = events.parse_call(fields, os.environ, arguments=tuple(sys.argv[1:3]))
+    # A server stores nothing of a transcript that is only described.
+    is_stored = not (part and is_plausible(path)) and bool(
+        call.messages or events.hook_messages(call)
+    )
+    if not (is_excluded or is_stored) and settings.tell and events.takes_context(call):
+        return None
+    return json.dumps(events.make_answer(call)).encode()
+
+
+def find_directories(
+    fields: Fields, environment: Mapping[str, str], own: str
+) -> list[str]:
+    """Return the directories that an event names, the project's first, or else `own`, the hook's."""
     variables = [name for name in client.ENVIRONMENT if name.endswith("_PROJECT_DIR")]
-    named = client.find_text(os.environ, variables) or client.find_directory(fields)
-    return named or socket_path.working_directory()
+    named = [environment.get(name, "") for name in variables]
+    return [*filter(None, [*named, client.find_directory(fields)])] or [own]
 
 
 class Server:
@@ -100,6 +154,8 @@ class Server:
         place = (f"{remote.host}:{remote.port}", remote.owner_number, remote.owner)
         name = "@".join(filter(None, place)).replace("%", "%25").replace("/", "%2F")
         self.place = spool.folder(name)
+        self.settings: HooksConfig | None = None
+        """Those of this machine; None for the defaults."""
         self.status = 0
         """HTTP status of the last answer."""
         self.fault = ""
@@ -156,12 +212,18 @@ class Server:
     def post_late(self, content: bytes) -> int:
         """Post a call from the spool, and the messages of its transcript; return the HTTP status.
 
-        The status is 503 if some messages could not be sent, and 400 if the call is damaged.
+        The status is 503 if some messages could not be sent, and 400 if the call is damaged, or of a folder
+        that is excluded now.
         """
         try:
             envelope = json.loads(content)
-            path = client.find_transcript(envelope["payload"], envelope["environment"])
+            fields, variables = envelope["payload"], envelope["environment"]
+            path = client.find_transcript(fields, variables)
+            own = envelope.get("directory", "")
+            directories = find_directories(fields, variables, own)
         except (ValueError, LookupError, TypeError, AttributeError):
+            return 400
+        if withheld.is_excluded(self.settings, directories):
             return 400
         envelope["transcript"] = describe_transcript(path)
         status, _ = self.post(json.dumps(envelope).encode())
@@ -177,7 +239,11 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
     described = json.dumps(describe_transcript(path))
     with_transcript = f'{further}"transcript":{described},'
     limit_s = client.read_limit(LIMIT_S)
-    envelope = client.build_envelope(payload, further=with_transcript, limit_s=limit_s)
+    settings = server.settings
+    captures, tells = (settings.capture, settings.tell) if settings else (True, True)
+    envelope = client.build_envelope(
+        payload, further=with_transcript, limit_s=limit_s if tells else 0.0
+    )
     status, answer = client.post_in_time(lambda: server.post(envelope), limit_s)
     if status == spool.OK:
         client.print_once(answer)
@@ -214,6 +280,9 @@ def _post_event(server: Server, payload: bytes, fields: Fields, further: str) ->
         # transcript.
         late = b""
         said = f"{url} {reason}; what is said is not stored; mnem use chooses another memory for this folder"
+    if not captures:
+        late = b""
+        said = f"{url} {reason}; agents are given nothing of it"
     full = f"{url} does not take what is said, and the spool for it or the disk is full"
     # Each apart: after a slow answer the user still learns that the token is refused.
     cause = "untrusted" if server.fault else str(server.status or "")
@@ -229,7 +298,11 @@ def _send_rest(server: Server, envelope: Fields, path: str) -> None:
     """
     wanted, is_urgent, saved = server.wanted, server.is_urgent, server.remote.saved
     is_renewal_due = saved is not None and saved.is_renewal_due
-    if wanted is None and not (is_renewal_due or spool.list_waiting(server.place)):
+    captures = server.settings is None or server.settings.capture
+    is_waiting = captures and bool(
+        wanted is not None or spool.list_waiting(server.place)
+    )
+    if not (is_waiting or is_renewal_due):
         return
     if child := os.fork():
         if is_urgent:
@@ -242,6 +315,8 @@ def _send_rest(server: Server, envelope: Fields, path: str) -> None:
         os.dup2(null, stream)
     server.remote.renew_if_due()  # no alarm: a successor that was issued must be saved
     signal.setitimer(signal.ITIMER_REAL, AFTERWARDS_S, client.AGAIN_S)
+    if not captures:
+        return
     if wanted is not None:
         send_or_keep(server, envelope, path, wanted)
         if not is_urgent:
@@ -298,19 +373,26 @@ def send_messages(server: Server, envelope: Fields, path: str, wanted: int) -> b
 
     part = describe_transcript(path)
     while part is not None:  # ends with the file
+        begin, withheld_at = withheld.find_sendable(path, part, wanted)
+        if begin is None:
+            break
         try:
             reading = transcripts.read_transcript(
-                path, position=wanted, file=part["file"], bytes_max=PART_BYTES
+                path, position=begin, file=part["file"], bytes_max=PART_BYTES
             )
         except transcripts.TranscriptRefused:
             break
-        if reading.position == wanted:
+        if reading.position == begin:
             break
         wanted = reading.position
         sent = {
             **part,
             "position": wanted,
-            "messages": reading.messages,
+            "messages": [
+                message
+                for message in reading.messages
+                if message.created_at and message.created_at.timestamp() > withheld_at
+            ],
             "conversation": reading.conversation,
         }
         call = {**envelope, "late": True, "transcript": sent}

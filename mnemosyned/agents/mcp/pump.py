@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from mnemosyned.client import http
 from mnemosyned.client.address import Address, IdleConnections, address_of
-from mnemosyned.errors import ForeignDaemon, InvalidRequest, RemoteFault
+from mnemosyned.errors import ConfigInvalid, ForeignDaemon, InvalidRequest, RemoteFault
 from mnemosyned.socket_path import working_directory
 
 TYPE_CHECKING = False
@@ -83,6 +83,23 @@ class PumpedDaemon:
         self._was_met = False
         self._projects: dict[str, str] = {}
         """Keys of projects on this machine, by directory."""
+
+    def require_consent(self, origin: dict[str, str]) -> None:
+        """Raise `DaemonLost` if this machine's settings keep the folder of `origin` from a server."""
+        if self._address is None or self._address.file:
+            return
+        # Loaded here: a daemon on this machine needs nothing of it.
+        from mnemosyned.agents.hooks import withheld  # noqa: PLC0415
+
+        folder = origin["claude_directory"] or origin["directory"]
+        try:
+            if withheld.is_excluded(withheld.own_settings(), [folder]):
+                raise DaemonLost(
+                    f"{folder} is in hooks.exclude of this machine's settings, so nothing of it is sent "
+                    f"to {self._address}"
+                )
+        except ConfigInvalid as error:
+            raise DaemonLost(error.message) from error
 
     def describe_origin(self, origin: dict[str, str]) -> dict[str, str]:
         """Return the facts in `origin`; for a daemon behind a URL, add the project found on this machine."""
@@ -270,6 +287,7 @@ class McpPump:
     def _answer_call(self, call: PumpedCall) -> None:
         """Write the daemon's answer to a call, or our own if the daemon is lost; nothing if cancelled."""
         try:
+            self._daemon.require_consent(self._origin)
             connection, response = self._daemon.post(
                 self._make_request_headers(), call.line, on_connection=call.hold
             )

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 import click
 import msgspec
 
+from mnemosyned.agents.hooks.withheld import own_settings
 from mnemosyned.cli.calls import NOTHING_CHANGED, Interrupted, connect_to_daemon
 from mnemosyned.cli.options import EXIT_NOTHING, EXIT_OF_KIND, json_option, prints_json
 from mnemosyned.cli.output import terminal
@@ -87,9 +88,13 @@ def import_command(
         status = client.call(Status())
         is_empty = not any(tier.count for tier in status.tiers.values())
         plan = plan_import(sources, format_name)
+        settings = own_settings()
+        exclude = settings.exclude if settings else []
         if dry_run or bad == "refuse":
             preview = Preview()
-            checking = ImportRun(client, transfers, plan, preview=preview)
+            checking = ImportRun(
+                client, transfers, plan, preview=preview, exclude=exclude
+            )
             _run_with_progress(checking, "checking")
             if dry_run:
                 return _show_preview(preview, checking.report)
@@ -105,7 +110,7 @@ def import_command(
         }
         for journal in journals.values() if restart or is_empty else ():
             journal.delete()
-        run = ImportRun(client, transfers, plan, journals)
+        run = ImportRun(client, transfers, plan, journals, exclude=exclude)
         _run_with_progress(run, "importing")
     report = run.report
     _print_report(report)
@@ -245,7 +250,12 @@ def _print_report(report: ImportReport) -> None:
 
 
 def _print_problems(report: ImportReport) -> None:
-    """Print on standard error why records of an import are bad, and the number of unlisted ones."""
+    """Print on standard error which records of an import are bad and why, and how many were excluded."""
+    if report.excluded:
+        messages = terminal.count_of(report.excluded, "message")
+        terminal.say(
+            f"{messages} left out: their folders are in hooks.exclude", err=True
+        )
     for problem in report.problems:
         terminal.say(escape_line(problem), err=True)
     hidden = report.bad - len(report.problems)

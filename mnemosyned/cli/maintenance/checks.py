@@ -28,6 +28,7 @@ from typing import cast
 
 from mnemosyned import errors, paths
 from mnemosyned.agents.hooks import spool
+from mnemosyned.agents.hooks.withheld import describe_own_settings
 from mnemosyned.agents.setup.files import SetupJournal
 from mnemosyned.agents.setup.parts import Machine, Programs, SetupSite
 from mnemosyned.agents.setup.targets import TARGETS
@@ -159,6 +160,8 @@ def check_settings(installation: Installation) -> Iterator[Finding]:
     if key and not os.access(Path(key).expanduser(), os.R_OK):
         text = f"llm.api_key_file: {key} cannot be read (or set {loading.API_KEY_VARIABLE})"
         yield problem("settings", text, "mnem config edit")
+    if words := describe_own_settings():
+        yield note("settings", f"hooks on this machine: {words}")
     file = installation.config_file
     where = str(file) if file.exists() else "all defaults; no file"
     yield ok("settings", f"{where}: valid")

@@ -34,6 +34,7 @@ from mnemosyned.config.settings import (
 )
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, MnemosynedError
 from mnemosyned.paths import default_config_file, shipped
+from mnemosyned.socket_path import CONFIG_VARIABLE
 from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 
 DEFAULT = "default"
@@ -85,7 +86,7 @@ def present_sources() -> SettingSources:
         return present
     options = service.daemon_options(process.pid)
     environment = service.daemon_environment(process.pid)
-    named = options.pop("--config", None) or environment.get(loading.CONFIG_VARIABLE)
+    named = options.pop("--config", None) or environment.get(CONFIG_VARIABLE)
     # Not the file that this shell names.
     file = Path(named) if named else default_config_file()
     return SettingSources(

@@ -26,10 +26,11 @@ from mnemosyned.cli.maintenance.service import configured_daemon
 from mnemosyned.cli.options import EXIT_NOTHING, json_option, prints_json
 from mnemosyned.cli.output.terminal import count_of, hanging_text, say, say_json
 from mnemosyned.client.connection import Connection
-from mnemosyned.config.loading import CONFIG_VARIABLE, config_file, load_config
+from mnemosyned.config.loading import config_file, load_config
 from mnemosyned.config.settings import Config, is_server
 from mnemosyned.errors import ConfigInvalid, MnemosynedError
 from mnemosyned.paths import default_config_file, default_socket, shipped, state_dir
+from mnemosyned.socket_path import CONFIG_VARIABLE
 from mnemosyned.storage.sqlite.copies import copy_beside, flush, open_to_read
 from mnemosyned.storage.sqlite.ownership import lock_database
 from mnemosyned.storage.sqlite.repair import extract_values_again, repair_database

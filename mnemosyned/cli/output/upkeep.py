@@ -8,6 +8,7 @@ from itertools import groupby
 
 import click
 
+from mnemosyned.agents.hooks.withheld import describe_own_settings
 from mnemosyned.cli.output.retention import REMEDY
 from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer, injections_row
 from mnemosyned.cli.output.terminal import (
@@ -382,6 +383,7 @@ def _status_text(stats: Stats) -> str:
         ("clock", stats.clock and f"{stats.clock} Pruning by age waits. {REMEDY}"),
         ("daemon", f"{stats.version}, process {stats.pid}, up {uptime}"),
         ("schema", str(stats.schema_version)),
+        ("hooks here", describe_own_settings()),
         ("injections", injections_row(stats.injections)),
         ("backups", backups_row(stats)),
         ("restart", changed and f"needed for {changed}: mnem restart"),

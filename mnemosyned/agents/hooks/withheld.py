@@ -1,0 +1,139 @@
+"""The words that this machine's own settings keep from a memory on a server, which knows only its own.
+
+Hooks and `mnem mcp` wait for this, so it reads the settings only where they set one of these.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import zlib
+
+from mnemosyned.agents.hooks import spool
+from mnemosyned.errors import ConfigInvalid
+from mnemosyned.importers.projects import is_below
+from mnemosyned.socket_path import CONFIG_VARIABLE, config_path, make_private_folder
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from mnemosyned.config.settings import HooksConfig
+
+
+PREFIX = "MNEMOSYNE_HOOKS_"
+"""Of the environment variables of these settings."""
+_SET = re.compile(
+    rb"\\|\b(?:capture|tell|exclude)\b(?!:[ \t]+(?:true|\[\])[ \t]*(?:#|\r?$))",
+    re.MULTILINE,
+)
+"""What a file has that may set one of them to another value than its default."""
+MARKS_KEPT_S = 366 * 86_400
+"""Age from which the mark of a transcript is deleted: no tool continues the conversation."""
+LINE_BYTES_MAX = 64 << 20
+
+
+def own_settings() -> HooksConfig | None:
+    """Return the settings of hooks on this machine, or None for the defaults. Raises `ConfigInvalid`."""
+    named = os.environ.get(CONFIG_VARIABLE)
+    file = named or config_path("mnemosyned.yaml")
+    is_set = any(name.startswith(PREFIX) for name in os.environ)
+    is_there = True
+    try:
+        with open(file, "rb") as opened:
+            content = opened.read()
+        is_set |= bool(_SET.search(content)) or b"\0" in content
+    except FileNotFoundError:
+        is_there = bool(named)
+        is_set |= is_there
+    except OSError:
+        is_set = True
+    if not is_set:
+        return None
+    # Loaded here: it takes longer than all else of a hook.
+    from pathlib import Path  # noqa: PLC0415
+
+    from mnemosyned.config.loading import load_config  # noqa: PLC0415
+
+    return load_config(Path(file) if is_there else None).hooks
+
+
+def describe_own_settings() -> str:
+    """Return in words what these settings keep from memory or from agents; empty for nothing.
+
+    A mistake in them is described, too.
+    """
+    try:
+        settings = own_settings()
+    except ConfigInvalid as error:
+        return error.message
+    if settings is None:
+        return ""
+    excluded = ", ".join(settings.exclude)
+    parts = (
+        "" if settings.capture else "nothing is captured (hooks.capture)",
+        "" if settings.tell else "agents are given nothing (hooks.tell)",
+        excluded and f"nothing of {excluded} (hooks.exclude)",
+    )
+    return "; ".join(filter(None, parts))
+
+
+def is_excluded(settings: HooksConfig | None, directories: Iterable[str]) -> bool:
+    """Return whether one of these directories is in a folder that the settings exclude."""
+    return settings is not None and any(
+        is_below(directory, settings.exclude) for directory in directories
+    )
+
+
+def withhold(path: str, part: Mapping[str, object] | None) -> None:
+    """Mark that what a transcript has so far is never sent, whatever the settings are later.
+
+    `part` has its `file`, device and inode, and its `size`; None for no transcript. Raises `OSError`.
+    """
+    if part is None:
+        return
+    mark = _mark_of(path)
+    folder = os.path.dirname(mark)
+    make_private_folder(folder)
+    if not os.path.exists(mark):
+        for entry in os.scandir(folder):
+            if time.time() - entry.stat().st_mtime > MARKS_KEPT_S:
+                os.unlink(entry)
+    temporary = f"{mark}{spool.TEMPORARY}{os.getpid()}"
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(f"{part['file']} {part['size']}")
+    os.rename(temporary, mark)
+
+
+def find_sendable(
+    path: str, part: Mapping[str, object], wanted: int
+) -> tuple[int | None, float]:
+    """Return the first byte from `wanted` on that was not withheld, and the time of the last `withhold`.
+
+    The byte begins a line; None if no line begins behind what was withheld. The time is in seconds since
+    1970, 0 for never: a tool may write messages of that time once more. `part` is as for `withhold`.
+    """
+    try:
+        with open(_mark_of(path), encoding="utf-8") as file:
+            name, _, size = file.read().partition(" ")
+            withheld_at = os.fstat(file.fileno()).st_mtime
+    except FileNotFoundError:
+        return wanted, 0.0
+    is_there = name == part["file"] and wanted < int(size) <= int(str(part["size"]))
+    if not is_there or path.endswith(".json"):
+        return wanted, withheld_at
+    with open(path, "rb") as transcript:
+        transcript.seek(int(size) - 1)
+        line = transcript.readline(LINE_BYTES_MAX)
+    begin = int(size) - 1 + len(line)
+    return (begin if line.endswith(b"\n") else None), withheld_at
+
+
+def _mark_of(path: str) -> str:
+    """Return the path of the mark of a transcript."""
+    folder = os.path.join(os.path.dirname(spool.folder()), "withheld")
+    stem = "".join(filter(str.isalnum, os.path.basename(path)))[-60:]
+    crc = zlib.crc32(path.encode("utf-8", "replace"))
+    return os.path.join(folder, f"{stem}-{crc:08x}")
