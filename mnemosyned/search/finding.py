@@ -92,7 +92,7 @@ class SearchIndex(Protocol):
         """Return the word index: of all memories, or only of memories that pass a query's filters."""
         ...
 
-    def rows_of_grams(
+    def rows_with_grams(
         self, table: IndexedTable, terms: Sequence[str], query: Query
     ) -> Sequence[Collection[int]]:
         """Return, for each term, the newest `LISTED_MAX` rows that contain it.
@@ -101,7 +101,7 @@ class SearchIndex(Protocol):
         """
         ...
 
-    def episodes_of_words(
+    def episodes_with_words(
         self, words: Sequence[Forms], query: Query
     ) -> Sequence[Collection[int]]:
         """Return, for each word, the row numbers of the newest `LISTED_MAX` summaries with any of its forms."""
@@ -113,15 +113,17 @@ class SearchIndex(Protocol):
         """Return up to `limit` memories of each source from a time: the most important, then the longest."""
         ...
 
-    def first_in_order(self, query: Query) -> Collection[int]:
+    def newest_or_oldest(self, query: Query) -> Collection[int]:
         """Return row numbers of newest or oldest memories, as asked, that pass the filters; a few at most."""
         ...
 
-    def first_with_words(self, words: Sequence[Forms], query: Query) -> Collection[int]:
+    def newest_or_oldest_with_words(
+        self, words: Sequence[Forms], query: Query
+    ) -> Collection[int]:
         """Return the row numbers of the newest or oldest memories, as asked, with all words in any form."""
         ...
 
-    def newest_with_any(
+    def newest_with_any_words(
         self,
         alternatives: Sequence[Sequence[Forms]],
         about: Forms,
@@ -301,11 +303,11 @@ def _find_by_time(
         if query.order and not query.spans:
             first: Collection[int] = ()
             if not query.subject:
-                first = index.first_in_order(of_source)
+                first = index.newest_or_oldest(of_source)
             elif query.subject.words:
                 words = [query.subject.forms(word) for word in query.subject.words]
                 past = replace(of_source, until=asked_time(query))
-                first = index.first_with_words(words, past)
+                first = index.newest_or_oldest_with_words(words, past)
             scores |= dict.fromkeys(first, FIRST_SCORE)
     known = {match.position for match in matches}
     missing = {seq: score for seq, score in scores.items() if seq not in known}
@@ -358,7 +360,7 @@ def _score_by_grams(
 ) -> dict[int, float]:
     """Return {row number: score} of the best `limit` rows with character pairs or parts of names."""
     terms = (*query.terms.words, *query.terms.grams)  # parts of names are there, too
-    rows = index.rows_of_grams(table, terms, query)
+    rows = index.rows_with_grams(table, terms, query)
     worths = [WEIGHTS.gram * corpus.rarity(len(each)) for each in rows]
     return _best_sums(rows, worths, limit)
 
@@ -369,7 +371,7 @@ def _find_episodes(
     """Return {row number: score} of the best summaries, by words plus by character pairs."""
     words = query.terms.words
     forms = [corpus.forms(query.terms, word) for word in words]
-    rows = index.episodes_of_words(forms, query)
+    rows = index.episodes_with_words(forms, query)
     found = _best_sums(rows, list(map(corpus.idf, words)), limit)
     for seq, score in _score_by_grams(index, "episode", query, corpus, limit).items():
         found[seq] = found.get(seq, 0.0) + score
@@ -422,7 +424,7 @@ def _find_mentions(index: SearchIndex, query: Query) -> frozenset[int]:
             said = overlapping_span(query, search.said)
             within = replace(query, since=said.since, until=said.until)
             candidates.update(
-                index.newest_with_any(
+                index.newest_with_any_words(
                     search.alternatives, about, within, limit=mentions.MENTIONING_MAX
                 )
             )

@@ -681,7 +681,7 @@ class RetentionService:
             grace = None
         file, folder = self.file, self.settings.config.backup_folder
         backups = [
-            *self.store.deletion.beyond_purge(),
+            *self.store.deletion.places_beyond_purge(),
             *(find_possible_copies(file, folder) if file else ()),
         ]
         return verbs.Forgotten(

@@ -52,7 +52,7 @@ def measure(report: Report, size: int) -> list[object]:
     with open_store(
         dsn, migrations=MIGRATIONS, owner=OWNER, guarded=True, embeds=True
     ) as store:
-        model = store.vectors.use_model("made", "made")
+        model = store.vectors.register_model("made", "made")
         say(f"writing {size:,}")
         fill(dsn, model, size)
         search = store.vectors.search(model)

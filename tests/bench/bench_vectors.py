@@ -83,7 +83,7 @@ class Space:
 def write(database: Path, space: Space, size: int) -> int:
     """A database with vectors and no memories, which this bench does not ask for."""
     with open_store(database, migrations=MIGRATIONS) as store:
-        model = store.vectors.use_model("made", "made")
+        model = store.vectors.register_model("made", "made")
     with closing(sqlite3.connect(database)) as connection:
         for first in range(1, size + 1, PAGE):
             made = enumerate(space.vectors(min(PAGE, size + 1 - first)), first)

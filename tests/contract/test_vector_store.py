@@ -16,11 +16,11 @@ TRIO = tuple(
 
 @pytest.fixture
 def model(store: SqliteStore) -> int:
-    return store.vectors.use_model("one", "digest-1")
+    return store.vectors.register_model("one", "digest-1")
 
 
 def embed(store: SqliteStore, model: int, *positions: int) -> list[int]:
-    return store.vectors.keep_vectors(
+    return store.vectors.store_vectors(
         model, {seq: f"v{seq}".encode() for seq in positions}
     )
 
@@ -35,8 +35,8 @@ def embedded(store: SqliteStore, model: int) -> list[int]:
 
 
 def test_a_model_keeps_its_number(store: SqliteStore, model: int) -> None:
-    assert store.vectors.use_model("renamed", "digest-1") == model
-    assert store.vectors.use_model("one", "digest-2") != model
+    assert store.vectors.register_model("renamed", "digest-1") == model
+    assert store.vectors.register_model("one", "digest-2") != model
 
 
 def test_those_without_a_vector_are_listed(store: SqliteStore, model: int) -> None:
@@ -65,7 +65,7 @@ def test_vectors_come_back_newest_first(store: SqliteStore, model: int) -> None:
 def test_another_models_vectors_do_not_count(store: SqliteStore, model: int) -> None:
     remember_batch(store, *TRIO)
     embed(store, model, 1, 2, 3)
-    other = store.vectors.use_model("two", "digest-2")
+    other = store.vectors.register_model("two", "digest-2")
 
     assert lacking(store, other) == [3, 2, 1]
     embed(store, other, 3)
@@ -80,7 +80,7 @@ def test_a_vector_goes_along_to_the_archive(store: SqliteStore, model: int) -> N
     consolidate(store, promotion("e", *TRIO))
 
     assert embedded(store, model) == [1, 2, 3]
-    assert lacking(store, store.vectors.use_model("two", "digest-2")) == [3, 2, 1]
+    assert lacking(store, store.vectors.register_model("two", "digest-2")) == [3, 2, 1]
 
 
 @pytest.mark.parametrize("slept", [False, True])

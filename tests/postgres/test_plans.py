@@ -316,7 +316,7 @@ def test_a_group_that_falls_asleep_leaves_by_its_ids(
     ids = [f"new{at}" for at in range(100, 120)]
     episode = promotion("e", *store.memories.existing(ids)).episode
     with planned(monkeypatch) as statements, store.pool.writing(1) as session:
-        assert store.sleep._evict(session, {1: episode}) == 20  # noqa: SLF001 one step of a sleep
+        assert store.sleep._archive_originals(session, {1: episode}) == 20  # noqa: SLF001 one step of a sleep
     check_reached(statements)
 
 

@@ -57,8 +57,8 @@ def made(seed: int, count: int = COUNT) -> dict[int, bytes]:
 def keep(store: PostgresStore, vectors: dict[int, bytes]) -> int:
     """Store memories with these vectors; the number of their model."""
     remember_batch(store, *(memory(f"m{at}", f"note {at}") for at in vectors))
-    model = store.vectors.use_model("made", "digest")
-    assert store.vectors.keep_vectors(model, vectors) == list(vectors)
+    model = store.vectors.register_model("made", "digest")
+    assert store.vectors.store_vectors(model, vectors) == list(vectors)
     return model
 
 
@@ -118,8 +118,8 @@ def test_what_is_forgotten_or_of_another_model_is_found_no_more(dsn: str) -> Non
     with opened(dsn) as store:
         model = keep(store, vectors)
         store.deletion.forget(["m3"])
-        other = store.vectors.use_model("other", "other digest")
-        store.vectors.keep_vectors(other, {4: pack([1.0] * 3)})
+        other = store.vectors.register_model("other", "other digest")
+        store.vectors.store_vectors(other, {4: pack([1.0] * 3)})
         store.vectors.drop_vectors([5])
 
         assert sorted(found(store, model, vectors[3])) == [1, 2, 6, 7, 8, 9, 10]
@@ -274,8 +274,8 @@ def test_a_daemon_holds_no_vector(dsn: str, monkeypatch: pytest.MonkeyPatch) -> 
     embedder = FakeEmbedder()
     with open_store(dsn) as before:
         remember_batch(before, memory("a", "The tesla came"))
-        model = before.vectors.use_model(embedder.name, embedder.identity())
-        before.vectors.keep_vectors(model, {1: embedder.vector("The tesla came")})
+        model = before.vectors.register_model(embedder.name, embedder.identity())
+        before.vectors.store_vectors(model, {1: embedder.vector("The tesla came")})
     monkeypatch.setitem(sys.modules, "numpy", None)  # nothing here asks for it
     with (
         open_store(dsn, embeds=True) as store,
@@ -292,7 +292,7 @@ def test_a_daemon_holds_no_vector(dsn: str, monkeypatch: pytest.MonkeyPatch) -> 
         assert near_to(store, vectors, "dentist") == ([2], "")
 
         remember_batch(other, memory("c", "Another tesla"))
-        other.vectors.keep_vectors(model, {3: embedder.vector("Another tesla")})
+        other.vectors.store_vectors(model, {3: embedder.vector("Another tesla")})
         assert near_to(store, vectors, "car") == ([1, 3], "")
         other.deletion.forget(["a"])
         assert near_to(store, vectors, "car") == ([3], "")
@@ -310,14 +310,14 @@ def news(
 def test_vectors_of_others_come_part_by_part(stores: list[PostgresStore]) -> None:
     here, there = stores
     remember_batch(here, *map(memory, "abc"))
-    model = here.vectors.use_model("fake", "digest")
-    here.vectors.keep_vectors(model, {1: b"a"})
+    model = here.vectors.register_model("fake", "digest")
+    here.vectors.store_vectors(model, {1: b"a"})
     begin = news(there, model, None)
     assert begin.vectors == {}
     assert news(there, model, begin.version) == begin
 
-    here.vectors.keep_vectors(model, {3: b"c", 2: b"b"})
-    here.vectors.keep_vectors(model, {1: b"A"})
+    here.vectors.store_vectors(model, {3: b"c", 2: b"b"})
+    here.vectors.store_vectors(model, {1: b"A"})
     first = news(there, model, begin.version, limit=2)
     rest = news(there, model, first.version)
 
@@ -332,8 +332,8 @@ def test_no_news_is_looked_for_while_nobody_writes(
 ) -> None:
     here, there = stores
     remember_batch(here, *map(memory, "ab"))
-    model = here.vectors.use_model("fake", "digest")
-    here.vectors.keep_vectors(model, {1: b"a"})
+    model = here.vectors.register_model("fake", "digest")
+    here.vectors.store_vectors(model, {1: b"a"})
     sent: list[str] = []
     execute = PostgresSession.execute
 
@@ -351,7 +351,7 @@ def test_no_news_is_looked_for_while_nobody_writes(
     monkeypatch.setattr(PostgresSession, "execute", count)
     assert (ask(begin.version), len(sent)) == (begin, 0)
 
-    here.vectors.keep_vectors(model, {2: b"b"})
+    here.vectors.store_vectors(model, {2: b"b"})
     assert ask(begin.version).vectors == {2: b"b"}
     begin = ask(begin.version + 1)
     here.deletion.forget(["a"])

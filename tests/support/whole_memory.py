@@ -127,10 +127,10 @@ def embed(store: MemoryStore) -> None:
     """Give it vectors of two models."""
     newest = store.vectors.newest_position()
     for name, first in (("small", 0), ("large", newest // 2)):
-        model = store.vectors.use_model(name, f"digest-{name}")
+        model = store.vectors.register_model(name, f"digest-{name}")
         inputs = store.vectors.without_vector(
             model, after=first, before=newest, limit=newest
         )
-        store.vectors.keep_vectors(
+        store.vectors.store_vectors(
             model, {each.position: bytes([each.position % 256]) * 16 for each in inputs}
         )

@@ -260,8 +260,8 @@ def test_the_nearest_of_the_newest_are_found_over_all_pages(
 ) -> None:
     monkeypatch.setattr(module, "READ_AT_ONCE", 4)
     remember_batch(store, *(memory(str(seq), f"note {seq}") for seq in vectors))
-    model = store.vectors.use_model("made", "digest")
-    store.vectors.keep_vectors(model, vectors)
+    model = store.vectors.register_model("made", "digest")
+    store.vectors.store_vectors(model, vectors)
     question = pack([1.0, 0.5, -0.5])
     newest = {seq: vectors[seq] for seq in sorted(vectors)[-rows_max:]}
     right = nearest(question, newest, 6)
@@ -281,7 +281,7 @@ def test_the_nearest_of_the_newest_are_found_over_all_pages(
 
 
 def test_without_a_vector_there_is_nothing_near(store: SqliteStore) -> None:
-    model = store.vectors.use_model("made", "digest")
+    model = store.vectors.register_model("made", "digest")
     search = NewestVectors(store.vectors, model)
 
     assert search.nearest(pack([1.0, 0.0, 0.0]), 6, least=-1.0) == {}

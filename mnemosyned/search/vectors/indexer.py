@@ -175,7 +175,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
     def _work(self) -> None:
         """Load the model, then embed memories and answer questions until the thread is to stop."""
         model = self._embedder.name
-        self._model = self._store.use_model(model, self._embedder.identity())
+        self._model = self._store.register_model(model, self._embedder.identity())
         if not self._store.newest_position():
             self._can_answer.set()
         # The process is started before anybody waits.
@@ -306,7 +306,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
             self._model, after=after, before=before, limit=BATCH
         )
         vectors = {row.position: vector for row, vector in self._embed_rows(rows)}
-        kept = self._store.keep_vectors(self._model, vectors) if vectors else []
+        kept = self._store.store_vectors(self._model, vectors) if vectors else []
         index.put({position: vectors[position] for position in kept})
         embedded = self._status.embedded + len(kept)
         self._change_status(embedded=embedded, searched=len(index))

@@ -390,7 +390,7 @@ class SharedVectors(embedding.EmbeddingThread):
         if self.allowance:
             self.allowance.use(owner, self._seconds() - began)
         if made:
-            store.keep_made(progress.model, made)
+            store.store_unless_edited(progress.model, made)
         if self._closing.is_set():
             return False
         if len(rows) == BATCH:

@@ -136,8 +136,8 @@ class EditTransaction:
             self._stale.add(episode)
         self._write_edit(seq, episode, edit)
         if leaves:
-            self._session.leave_secrets(seq, episode)
-            self._session.return_originals("seq", seq)
+            self._session.share_secret_marks(seq, episode)
+            self._session.return_to_working("seq", seq)
             self._restored.append(edit.before.id)
 
     def _covers(self, episode: int, moment: datetime) -> bool:
@@ -171,7 +171,9 @@ class EditTransaction:
             session.delete("tag", memory_seq=seq)
             state.add_tags(session, seq, edit.after.tags)
         if edit.is_reworded:
-            session.write_words(seq, episode, before=edit.before, after=edit.after)
+            session.write_edited_text(
+                seq, episode, before=edit.before, after=edit.after
+            )
             remove_learnings(session, id=[each.id for each in derived.learnings])
             erase_injected_texts(session, [id])
             forget_endings(session, [id], keeps_undone=True)
@@ -199,7 +201,7 @@ class EditTransaction:
             session.update("fresh", {"created_at": edit.after.created_at}, seq=seq)
             session.update("working_state", {"future_since": None}, memory_seq=seq)
         if episode is not None and edit.is_reworded:
-            session.restate_details(seq, episode, edit.after)
+            session.refresh_details(seq, episode, edit.after)
 
 
 class ChangeStore(StorePart):

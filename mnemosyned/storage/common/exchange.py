@@ -132,7 +132,7 @@ RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], Outcome]] = {
     },
     EndingRecord: restore_ending,  # unlike other rows, endings refer to memories
 }
-"""Store a record of each kind that refers to no memory."""
+"""Functions that store a record, for each kind that refers to no memory."""
 
 
 class RestoreTransaction(ABC):
@@ -222,7 +222,7 @@ class RestoreTransaction(ABC):
             )
         )
         # New numbers are given above all of them.
-        last = max([self._last_number(), *seqs])
+        last = max([self._highest_row_number(), *seqs])
         homes = {id: seq for id, seq, _ in rows}
         lacking = Counter({id: count for id, _, count in rows})
         placed: list[PlacedMemory] = []
@@ -288,7 +288,7 @@ class RestoreTransaction(ABC):
         return True
 
     @abstractmethod
-    def _last_number(self) -> int:
+    def _highest_row_number(self) -> int:
         """Return the highest row number that any memory of this store has had."""
 
     @abstractmethod
@@ -336,7 +336,7 @@ def _outcome_for_stored_id(content: str | None) -> Outcome:
 
 
 _TIMES = ("valid_until", "superseded_at", "pruned_at", "held_until", "future_since")
-"""Times in tables beside a memory; the last two are of working memory."""
+"""Times of a memory that are in other tables than its own; the last two are of working memory."""
 
 
 def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> None:
@@ -564,7 +564,7 @@ class ExportSnapshot(ABC):
 
 
 class ExchangeStore(StorePart):
-    """Everything that is kept, out of the store and in again."""
+    """Export and restore of all stored records."""
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ from mnemosyned.storage.common.session import (
 )
 
 LEARNING = "learning"
-"""Begins the key of a learning that was forgotten by itself."""
+"""Prefix of the key of a learning that was forgotten without a memory."""
 
 
 def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> None:
@@ -98,7 +98,7 @@ def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> 
 def _save_copies(
     session: CommonSession, grace: Grace, copies: Mapping[str, ForgottenCopy]
 ) -> None:
-    """Insert copies of forgotten records, by key, with the action's id and the end of grace.
+    """Insert copies of forgotten records, by key, with the action's id and the end of the grace period.
 
     Earlier copies with these keys are deleted, to be purged.
     """
@@ -168,7 +168,7 @@ def _insert_history(
 
 
 NAMING = ("consolidation_log", "compaction")
-"""The tables that name sessions and sources, and outlive the memories of these."""
+"""Tables that keep names of sessions and sources after their memories are deleted."""
 
 
 def chosen_conditions(
@@ -535,16 +535,16 @@ class DeletionStore(StorePart):
         """Overwrite all text deleted before this call in the files of the store.
 
         Return False if some text remains because another program is reading; then try again later. On a
-        server this is only a VACUUM, and `beyond_purge` names what the server keeps.
+        server this is only a VACUUM, and `places_beyond_purge` names what the server keeps.
         """
 
-    def beyond_purge(self) -> tuple[str, ...]:
+    def places_beyond_purge(self) -> tuple[str, ...]:
         """Return sentences that name the places where deleted text remains after a purge, and until when."""
         return ()
 
 
 def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
-    """Give memories with a successor in `seqs` the successor's successor; without one they apply again."""
+    """Link memories superseded by `seqs` with the successors of these; without any they apply again."""
     rows = session.select("memory_state", "DISTINCT superseded_by", superseded_by=seqs)
     # One by one, as several of one chain may go.
     for (seq,) in rows.fetchall():
@@ -580,10 +580,10 @@ def _find_in_force_again(
 def _preview_summaries(
     session: CommonSession, leaving: Mapping[int, int]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Return (summaries that a deletion would delete, summaries to rewrite), as row numbers.
+    """Return the row numbers of (summaries that a deletion would delete, summaries that it would empty).
 
-    `leaving` has the number of deleted originals by the row number of their episode. A summary that
-    loses all of its sources is deleted; the roll-ups above it follow, level by level.
+    `leaving` has the number of deleted originals by the row number of their episode. A summary that loses all
+    of its sources is deleted; the roll-ups above it follow, level by level.
     """
     removed: set[int] = set()
     emptied: set[int] = set()

@@ -79,10 +79,10 @@ def index_stem(word: str) -> str:
 
 
 def term_matcher(terms: Terms) -> Callable[[Sequence[str]], bool]:
-    """Return a function that tells whether a memory's texts contain all of these terms.
+    """Return a function that returns True if a memory's texts contain all of these terms.
 
-    The function takes the texts, the content first. It compares them as the full-text indexes do:
-    words by their stems, character pairs as they are.
+    The function takes the texts, the content first. It compares them as the full-text indexes do: words by
+    their stems, character pairs as they are.
     """
     wanted = []
     for term in (*terms.words, *terms.grams):

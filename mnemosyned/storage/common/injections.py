@@ -97,9 +97,9 @@ def erase_injected_texts(session: CommonSession, ids: Sequence[str]) -> None:
 
 
 class InjectionStore(StorePart):
-    """Keeps the newest injections, and the edits of briefings.
+    """Store of the newest injections, and of the edits of briefings.
 
-    A power failure may take the last injections back.
+    A power failure may lose the last injections.
     """
 
     @writes_lazily

@@ -25,11 +25,11 @@ from mnemosyned.storage.common.state import changed_copy, request_purge
 from mnemosyned.text.terms import parse_terms
 
 READ_MAX = 5_000
-"""Learnings among which words are looked for at once."""
+"""Maximum number of learnings whose texts are searched for words at once."""
 
 
 class LearningRows(comparison.LearningKeeper):
-    """The learnings of one transaction, each kept unless another says the same."""
+    """The learnings that a transaction stores; one that repeats another is not stored."""
 
     def __init__(self, session: CommonSession) -> None:
         super().__init__()
@@ -71,11 +71,11 @@ class LearningRows(comparison.LearningKeeper):
             copy.read, copy.revised = read, revised
 
     def put_back(self, id: str, copy: ForgottenCopy, restored: Collection[int]) -> None:
-        """Store the learnings, briefing edits and endings of the copy of memory or learning `id`.
+        """Store the learnings, briefing edits and endings in the copy of a memory or learning (`id`).
 
-        An ending is left out if its other memory was edited after the copy; if that is forgotten, its own
-        copy gets the ending. Memories stored or edited after the copy, except at row numbers `restored`, are
-        to be read for endings again.
+        An ending is left out if its other memory was edited after the copy; if that is forgotten, its own copy
+        gets the ending. Memories stored or edited after the copy, except at row numbers `restored`, are to be
+        read for endings again.
         """
         session = self._session
         for learning in copy.learnings:
@@ -159,7 +159,10 @@ class LearningStore(StorePart):
     def add(
         self, session: CommonSession, learning: Learning
     ) -> tuple[Learning, list[str]]:
-        """Store a learning unless it repeats another or corrects nothing; return it and superseded ids."""
+        """Store a learning, and return it with the ids of those it supersedes.
+
+        A learning that repeats another is not stored, nor is a correction that corrects none.
+        """
         return LearningRows(session).keep(learning)
 
     @reads
@@ -218,7 +221,7 @@ class LearningStore(StorePart):
         superseded: bool = False,
         limit: int,
     ) -> list[Learning]:
-        """Return the newest `limit` learnings of these sources, or of all; with `superseded`, inactive too."""
+        """Return the newest `limit` learnings of these sources, or of all; superseded ones only on request."""
         chosen = LearningFilter(sources=sources, superseded=superseded)
         return self.read_page(chosen, limit=limit)[0]
 

@@ -74,7 +74,7 @@ class Filter(NamedTuple):
 
 EVERYTHING = Filter("", {})
 FEW_MAX = 5_000
-"""So many rows of the sessions asked for are named before the words are looked for."""
+"""Maximum rows of the given sessions that are selected by number before words are looked up."""
 
 
 def join_conditions(conditions: Iterable[Condition], joins: str = "") -> Filter:
@@ -267,7 +267,7 @@ def _cursor_conditions(
 def _numbers_if_few(
     session: CommonSession, statement: str, condition: Condition
 ) -> list[int] | None:
-    """Return the row numbers that a statement selects under a further condition; None if they are not few."""
+    """Return the row numbers that a statement selects under a further condition; None if many."""
     rows = session.execute(
         f"{statement}{condition.text} LIMIT %(few)s",
         **condition.values,
@@ -293,10 +293,10 @@ class ListStore(StorePart):
     """Formats the name of a column that no index by time is read for."""
 
     @abstractmethod
-    def _prefixes_of_ids(
+    def _existing_prefixes(
         self, session: EngineSession, prefixes: Sequence[str]
     ) -> list[str]:
-        """Return the `prefixes` that begin the id of at least one memory or summary."""
+        """Return those of `prefixes` that begin the id of at least one memory or summary."""
 
     @abstractmethod
     def _tier_tables(
@@ -305,12 +305,12 @@ class ListStore(StorePart):
         """Return the tables of a tier (None: of both), with conditions on alias `m` to exclude other tiers."""
 
     @abstractmethod
-    def _rows_of_roles_if_few(
+    def _few_rows_with_roles(
         self, session: EngineSession, roles: Sequence[str]
     ) -> list[int] | None:
-        """Return the row numbers of all memories with these roles, and of some others; None if not few.
+        """Return a few row numbers that include all memories with these roles; None if there are many.
 
-        The others are pruned memories, whose roles no index has, and memories with similar roles.
+        They also include pruned memories, whose roles no index has, and memories with similar roles.
         """
 
     @abstractmethod
@@ -330,7 +330,7 @@ class ListStore(StorePart):
         prefixes: list[str] = []
         if wanted.id_prefix:
             prefixes = stored_spellings(
-                wanted.id_prefix, partial(self._prefixes_of_ids, session)
+                wanted.id_prefix, partial(self._existing_prefixes, session)
             )
         if prefixes or not wanted.id_prefix:
             if wanted.selects_memories:
@@ -515,7 +515,7 @@ class ListStore(StorePart):
     def _rows_if_few(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[int] | None:
-        """Return the row numbers that an indexed part of a filter leaves; None without one, or if not few."""
+        """Return the row numbers that an indexed part of a filter selects; None without one, or if many."""
         if prefixes:
             return self._few_where(
                 session, wanted.tier, _prefix_condition(prefixes, "m.id")
@@ -542,13 +542,13 @@ class ListStore(StorePart):
             named = one_of_condition(column, "sessions", wanted.sessions)
             return self._few_where(session, wanted.tier, named)
         return (
-            self._rows_of_roles_if_few(session, wanted.roles) if wanted.roles else None
+            self._few_rows_with_roles(session, wanted.roles) if wanted.roles else None
         )
 
     def _few_where(
         self, session: CommonSession, tier: Tier | None, condition: Condition
     ) -> list[int] | None:
-        """Return the row numbers of a tier's memories that meet a condition on alias `m`; None if not few."""
+        """Return the row numbers of a tier's memories that meet a condition on alias `m`; None if many."""
         numbers: list[int] = []
         for table, _ in self._tier_tables(tier):
             statement = f"SELECT m.seq FROM {table} AS m WHERE m.owner = %(owner)s AND "
@@ -656,10 +656,10 @@ def _keys_where(
 def _count_originals(
     session: CommonSession, bounds: Sequence[datetime]
 ) -> tuple[Counter[int], list[int]]:
-    """Return {period number: number of originals}, and the row numbers of episodes not counted.
+    """Return {period number: number of originals}, and row numbers of episodes that span several periods.
 
-    Period 1 begins with the first bound. Episodes within one period are counted; the others span several.
-    An up-to-date roll-up within one period counts for everything below.
+    Period 1 begins with the first bound. Such episodes are not counted. An up-to-date roll-up within one period
+    counts for everything below.
     """
     outdated = set(
         session.column(

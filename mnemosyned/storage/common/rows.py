@@ -58,7 +58,7 @@ EXPORTED_EPISODE = (
 
 
 DERIVED = "derived"
-"""The key of what an edit deleted among the fields of a revision; only its undo reads it."""
+"""Key, in the fields of a revision, of what the edit deleted; only the undo of the edit reads it."""
 _FIELDS = {
     **{field.column: field.name for field in ROW_FIELDS},
     "memory_id": "memory",
@@ -88,7 +88,7 @@ _JSON: Mapping[str, Callable[[Any], Any]] = {
     "shown": lambda text: tuple(msgspec.json.decode(text)),
     "data": _decode_copy,
 }
-"""What reads the columns that hold JSON."""
+"""Decoders of the columns that contain JSON."""
 
 
 @cache
@@ -279,6 +279,6 @@ EXPORTED_TABLES: tuple[RecordTable[Any], ...] = (
     BRIEFING_EDITS,
     ENDINGS,
 )
-"""Tables that an export without a filter has whole."""
+"""Tables that an export without a filter contains in full."""
 MOVED_TABLES: tuple[RecordTable[Any], ...] = (FORGOTTEN, FOLDERS, FILES, ACTIVITY)
-"""Tables that only a move has."""
+"""Tables that only a move contains."""

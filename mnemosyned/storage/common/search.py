@@ -57,7 +57,7 @@ _ARCHIVED = (
 
 
 class TimeWalk(NamedTuple):
-    """How the memories of a period are read, in words of SQL."""
+    """Parts of the SQL statement that reads the memories of a period."""
 
     since: datetime
     until: datetime
@@ -72,7 +72,7 @@ class TimeWalk(NamedTuple):
 
 
 class CommonIndex(finding.SearchIndex):
-    """The part of a `SearchIndex` that is alike in both engines."""
+    """The part of a `SearchIndex` that is the same in both engines."""
 
     _session: EngineSession
 
@@ -88,7 +88,7 @@ class CommonIndex(finding.SearchIndex):
         walk = TimeWalk(span.since, span.until, "<", "ASC", "DESC", order)
         return self._first_of_each_source(query, walk, limit=limit)
 
-    def first_in_order(self, query: Query) -> set[int]:
+    def newest_or_oldest(self, query: Query) -> set[int]:
         direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
         order = f"created_at {direction}"
         walk = TimeWalk(
@@ -158,7 +158,7 @@ class VectorStore(StorePart):
     """
 
     @abstractmethod
-    def use_model(self, name: str, identity: str) -> int:
+    def register_model(self, name: str, identity: str) -> int:
         """Return the number of the model with the fingerprint `identity`; assign one at the first use."""
 
     @reads
@@ -199,14 +199,14 @@ class VectorStore(StorePart):
         return sorted(rows, reverse=True)[:limit]
 
     @abstractmethod
-    def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
+    def store_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
         """Store vectors by row number of memories that still have a text; return the stored row numbers."""
 
     def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:  # noqa: ARG002
         """Return up to `limit` vectors of a model that were stored after version number `since`.
 
-        Without `since`, return no vectors, only the present version number. None if no other
-        process can store vectors here.
+        Without `since`, return only the present version number. Return None if no other process can store
+        vectors in this database.
         """
         return None
 

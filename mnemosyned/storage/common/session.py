@@ -370,7 +370,7 @@ class CommonSession(Protocol):
     def delete_episode(self, seq: int) -> None:
         """Delete the summary at this row number with its index entries."""
 
-    def return_originals(
+    def return_to_working(
         self, key: Literal["seq", "episode_seq"], value: int
     ) -> list[int]:
         """Move an original, or all of an episode, to working memory; return their row numbers.
@@ -379,13 +379,13 @@ class CommonSession(Protocol):
         values are deleted.
         """
 
-    def leave_secrets(self, seq: int, episode: int) -> None:
-        """Mark secrets of an original, about to leave its episode, as secret in the other originals."""
+    def share_secret_marks(self, seq: int, episode: int) -> None:
+        """Mark the secrets of an original, which is about to leave its episode, in the other originals."""
 
-    def restate_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
+    def refresh_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
         """Extract an edited original's exact values again; mark old and new secrets in the other originals."""
 
-    def write_words(
+    def write_edited_text(
         self,
         seq: int,
         episode: int | None,
@@ -406,7 +406,7 @@ class CommonSession(Protocol):
         return self.memory_tables[0 if episode is None else -1]
 
     def requeue_embedding(self, positions: Sequence[int], /) -> None:  # noqa: ARG002
-        """Queue memories to be embedded again; do nothing if the engine looks for missing vectors itself."""
+        """Have memories embedded again; do nothing if the engine itself finds memories without a vector."""
         return
 
 

@@ -105,7 +105,7 @@ class SleepStore(StorePart):
         if selection.before:
             values["before"] = selection.before
             aged = "f.created_at < %(before)s"
-            if selection.now and self._may_have_future(session):
+            if selection.now and self._may_have_future_memories(session):
                 future = "f.created_at > %(now)s AND w.future_since < %(before)s"
                 aged = f"({aged} OR ({future}))"
             clauses.append(aged)
@@ -118,7 +118,7 @@ class SleepStore(StorePart):
             values |= named.values
         return " AND ".join(clauses), values
 
-    def _may_have_future(self, session: EngineSession) -> bool:  # noqa: ARG002
+    def _may_have_future_memories(self, session: EngineSession) -> bool:  # noqa: ARG002
         """Return whether any memory may be dated in the future; True if the engine cannot tell."""
         return True
 
@@ -244,13 +244,15 @@ class SleepStore(StorePart):
             for each in promotions
         }
         originals = sum(len(episode.summary_of) for episode in episodes.values())
-        if self._evict(session, episodes) != originals:
+        if self._archive_originals(session, episodes) != originals:
             raise _changed_group_error("changed concurrently")
         for promotion in promotions:
             insert_log(session, promotion.entry)
 
     @abstractmethod
-    def _evict(self, session: EngineSession, episodes: Mapping[int, Episode]) -> int:
+    def _archive_originals(
+        self, session: EngineSession, episodes: Mapping[int, Episode]
+    ) -> int:
         """Move the originals of episodes, except pinned ones, to the archive; return how many moved.
 
         `episodes` are by row number, with the originals' exact values.

@@ -96,9 +96,9 @@ def project_sessions(session: CommonSession, project: str, limit: int) -> list[s
 
 
 class AgentStore(StorePart):
-    """Keeps the sessions of agents, the newest thousands, and counts their hooks' calls.
+    """Store of agents' sessions, the newest thousands, and of the counts of their hooks' calls.
 
-    None of its writes waits for the disk: what a power failure takes back is read or counted again.
+    No write waits for the disk: what a power failure undoes is read or counted again.
     """
 
     @reads
@@ -117,8 +117,8 @@ class AgentStore(StorePart):
     ) -> None:
         """Insert a session, or update project, directory, transcript and time; drop the oldest sessions.
 
-        Other sessions, with their injections, get this session's project, if theirs is the first of the
-        `former` keys, or another of these and their directory is in `root`.
+        Other sessions of a former project, with their injections, get this session's project: all those with
+        the first of the `former` keys, and those with another of these keys whose directory is in `root`.
         """
         moved = []
         if former:
@@ -276,7 +276,7 @@ def save_sighting(session: CommonSession, sighting: Sighting) -> None:
 
 
 UNKNOWN_START = ""
-"""The start of the machine of memories that were written before sightings were saved."""
+"""The machine's start time for memories written before clock readings were saved."""
 
 
 _FUTURE = (
@@ -288,7 +288,7 @@ _FUTURE = (
 
 
 class ClockStore(StorePart):
-    """Keeps the last believed clock reading, and which memories lie ahead of it."""
+    """Store of the last trusted clock reading, and of which memories are dated after it."""
 
     @reads
     def last_sighting(self, session: CommonSession) -> Sighting | None:
@@ -309,7 +309,7 @@ class ClockStore(StorePart):
     keep_sighting = writes(as_method(save_sighting))
 
     def note_future(self, *, now: datetime) -> None:
-        """Save `now` as the time of notice for working memories dated after `now`, unless one is saved."""
+        """Save that working memories dated in the future were noticed at `now`, unless saved already."""
         with self._engine.reading() as session:
             is_due = session.scalar(f"SELECT 1 {_FUTURE} LIMIT 1", now=now)
         if is_due:
@@ -327,7 +327,8 @@ _BELOW = (
     "owner = %(owner)s AND (path = %(path)s::text "
     "OR (path > %(path)s::text || '/' AND path < %(path)s::text || '0'))"
 )
-"""The path itself, and all paths that begin with it and a slash, which the digit follows."""
+"""Condition for the path itself and for all paths below it. The digit 0 follows the slash in the order of
+characters."""
 
 
 class WatchStore(StorePart):

@@ -136,8 +136,8 @@ class RetentionStore(StorePart):
                 "their words; restoring this one would delete it. `get` shows this one",
                 field="id",
             )
-        session.leave_secrets(seq, episode)
-        session.return_originals("seq", seq)
+        session.share_secret_marks(seq, episode)
+        session.return_to_working("seq", seq)
         session.update(session.memory_table(None), {"pinned": True}, seq=seq)
         removed, emptied = invalidate(session, [episode])
         return Removal(archived=1, removed=removed, emptied=emptied)
@@ -367,7 +367,7 @@ class UndoStore(StorePart):
                     "working_state",
                     [
                         {"memory_seq": original, "held_until": held_until}
-                        for original in session.return_originals("episode_seq", seq)
+                        for original in session.return_to_working("episode_seq", seq)
                     ],
                     replace_by("memory_seq", ["held_until"]),
                 )

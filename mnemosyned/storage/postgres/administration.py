@@ -46,7 +46,7 @@ OWNERS_LISTED_MAX = 100_000
 DELETED_AT_ONCE = 5_000
 """Memories that are deleted in one transaction."""
 ALL = 0
-"""The owner of statements about all of them: none."""
+"""Owner number of statements about all owners."""
 _OWNER_FIELDS = (
     "number, name, is_group, created_at, memories, summaries, characters, tokens, invitations, "
     "suspended_at, last_used_at, requests"
@@ -79,11 +79,11 @@ def make_secret(number: int) -> tuple[str, TokenKey]:
 
 
 class AdministeredOwners:
-    """The owners of a database, their tokens, codes and groups, for whoever administers them.
+    """The owners of a database, their tokens, codes and groups, for administrators.
 
-    It needs a login that owns the tables, or a token of the scope `admin`, which the database checks
-    itself. Every method raises `StorageFailed` if the database fails, and the errors of
-    `_admin_transaction`. Safe from any thread.
+    It needs a login that owns the tables, or a token of the scope `admin`, which the database checks itself.
+    Every method raises `StorageFailed` if the database fails, and the errors of `_admin_transaction`. Safe from
+    any thread.
     """
 
     def __init__(
@@ -126,10 +126,10 @@ class AdministeredOwners:
 
     @contextmanager
     def _admin_transaction(self) -> Iterator[PostgresSession]:
-        """Lend a session in a transaction of administration, committed after the block.
+        """Lend a session with an administrator's rights; its transaction is committed after the block.
 
-        Raises `Unauthorized` for a token that may not administer, and without a token
-        `StorageFailed` for a login that does not own the tables.
+        Raises `Unauthorized` for a token that may not administer, and without a token `StorageFailed` for a
+        login that does not own the tables.
         """
         with self._pool.outside_transactions(ALL) as session:
             session.execute("BEGIN")
@@ -518,7 +518,7 @@ def _make_taken_error(name: str, *, field: str) -> InvalidRequest:
 def _check_letter_case(
     session: PostgresSession, names: Sequence[str], *, field: str, besides: str = ""
 ) -> None:
-    """Raise `InvalidRequest` if new `names` differ from another one, but `besides`, in letter case only.
+    """Raise `InvalidRequest` if a new name differs only in letter case from an existing one, except `besides`.
 
     A provider that writes a person's name in another way would give that person a second, empty memory.
     """

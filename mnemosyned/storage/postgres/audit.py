@@ -1,4 +1,4 @@
-"""The table of the audit log: lines that a login which serves may append, and not read or change."""
+"""The table of the audit log: a daemon's login may append lines, but not read or change them."""
 
 from __future__ import annotations
 

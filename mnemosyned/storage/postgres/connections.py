@@ -107,46 +107,45 @@ def is_full(error: BaseException) -> bool:
 
 
 CONNECTIONS_MAX = 8
-"""Connections of a daemon for the requests of all owners; one more holds the claims to sleep."""
+"""Maximum connections of a daemon for the requests of all owners; one more is for claims to sleep."""
 WRITES_MAX = 6
-"""Of these for writes, so that locked rows leave some to questions."""
+"""Maximum connections for writes, so that locked rows leave some for reads."""
 OWNER_WRITES_MAX = 2
-"""For writes of one owner: its row serializes them, so that a third would wait there."""
+"""Maximum connections for writes of one owner: as its row is locked, a third would only wait."""
 LONG_WRITE_S = 0.05
 AT_WORK_S = 1.0
-"""Time since its last use of a connection within which another owner counts as at work."""
+"""Seconds after an owner's last use of a connection in which it counts as at work."""
 REST_TIMES = 6
-"""While another owner is at work, a long write keeps its place this many times as long as it took, so
-that the next one of its owner leaves processor and server to the other for so long."""
+"""Rest after a long write while another owner is at work, as a multiple of the write's time. In this time the
+owner's next write leaves processor and server to the other owner."""
 REST_MAX_S = 1.5
 STREAMS_MAX = 3
-"""For exports, each as long as its reader takes."""
+"""Maximum connections for exports, each used as long as its reader takes."""
 CONNECTION_WAIT_S = 30.0
 STREAM_WAIT_S = 2.0
-"""The same for an export: others may take an hour."""
+"""Seconds that an export waits for a connection, as others may take an hour."""
 CONNECT_S = 5
 """Seconds that one attempt to connect may take, for each of the server's addresses."""
 FULL_S = 5.0
-"""Seconds in which a server that has no place left is asked again, or another request's
-connection becomes free."""
+"""Seconds in which a full server is asked again, or another request's connection becomes free."""
 FULL_PAUSE_S = 0.1
 IDLE_MAX_S = 10.0
-"""Seconds after which a connection that nobody needed is closed: others may need its place."""
+"""Seconds after which an unused connection is closed, as others may need its place."""
 AGE_MAX_S = 3_600.0
-"""Seconds after which a connection gives way to a new one, as its server process only grows."""
+"""Seconds after which a connection is replaced, as the memory of its server process only grows."""
 PLANS_MAX_S = 60.0
-"""Seconds after which a connection plans its statements anew. The server keeps a plan while its
-statistics stay: one made for an empty table reads all of a table that has grown since."""
+"""Seconds after which a connection plans its statements again. The server keeps a plan until its statistics
+change: one made for an empty table reads the whole table after it has grown."""
 PLANS_MIN_S = 1.0
-"""The same of a new connection; then a half of its age."""
+"""The same for a new connection; later, half of its age."""
 PREPARED_AFTER = 2
-"""A statement that comes so often is prepared: planned once for each connection."""
+"""Number of uses after which a statement is prepared: planned once for each connection."""
 LOCK_WAIT_MS = 2_000
-"""How long a write waits at its owner's row for a transaction of another daemon or program."""
+"""Milliseconds that a write waits for its owner's row if another transaction has locked it."""
 STALLED_MS = 60_000
-"""How long a daemon that stands still, as a suspended one, keeps its locks."""
+"""Milliseconds for which a daemon that does nothing, such as a suspended one, keeps its locks."""
 ANNOUNCEMENTS_MAX = 10
-"""So often what a server sent unasked is read before the connection is used."""
+"""Maximum reads of messages that a server sent unasked, before a connection is used."""
 # Compiling a plan takes longer than any statement here runs; estimates of GIN would ask for it.
 # The driver cannot read other forms of times; the defaults of a server or role may be others.
 # Set by statements: poolers refuse or ignore options of a new connection.
@@ -447,7 +446,7 @@ class Connections:
         self._close_idle(IDLE_MAX_S)
 
     def _drop_connection(self, connection: Connection) -> None:
-        """Close a connection, and count it no longer as open."""
+        """Close a connection, and no longer count it as open."""
         self._made.pop(connection, None)
         self._planned.pop(connection, None)
         with suppress(psycopg.Error):

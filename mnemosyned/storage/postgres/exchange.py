@@ -108,7 +108,7 @@ class PostgresRestoring(RestoreTransaction):
 
     _session: PostgresSession
 
-    def _last_number(self) -> int:
+    def _highest_row_number(self) -> int:
         return int(self._session.select_value("owner", "last_memory"))
 
     def _insert_memories(

@@ -46,16 +46,16 @@ TABLES = (
     "injection", "injected_line", "briefing_line", "ending",
     "undo_step",
 )  # fmt: skip
-"""Tables from which a deletion takes rows or words."""
+"""Tables from which a deletion removes rows or text."""
 BEYOND = (
     "unused space in the server's table files until it is written over, or `mnem db purge`",
     "the server's write-ahead log until it is recycled and written over, or `mnem db purge`",
     "the server's standbys and base backups, until they are purged or deleted as well",
 )
-"""What keeps deleted words after a purge."""
+"""Places where deleted text remains after a purge."""
 SEEN_TRIES = 40
 SEEN_PAUSE_S = 0.05
-"""Two seconds in all: a recall of ours has ended by then, another program may go on for ever."""
+"""Pause between checks, two seconds in all: our own reads have ended by then; others may read for ever."""
 LOCK_S = 5
 """Seconds that VACUUM waits for a table that another program is altering or indexing."""
 DUE = "SELECT max(asked) FROM scrub_due WHERE owner = %(owner)s"
@@ -70,13 +70,13 @@ _SEEING = (
     "OR EXISTS (SELECT 1 FROM pg_prepared_xacts WHERE database = current_database() "
     f"AND {_OLDER.format('transaction')})"
 )
-"""Whether anybody may still see what was deleted before a transaction."""
+"""Whether a transaction may still see rows that were deleted before."""
 _SERVER = "SELECT pg_postmaster_start_time()::text"
 _UNPURGED = (
     f"SELECT ({_SERVER}) != %(server)s OR EXISTS "
     f"(SELECT 1 FROM scrub_due WHERE owner = %(owner)s AND NOT {_OLDER.format('xmin')})"
 )
-"""Whether an owner's deletions are newer than a purge, or its server is another one."""
+"""Whether an owner's deletions are newer than the last purge, or the server has been restarted since."""
 _NOT_OURS = (
     "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
     "AND relname = ANY(%(tables)s::text[]) AND NOT pg_has_role(relowner, 'USAGE') "
@@ -145,9 +145,9 @@ def _vacuum_tables(session: PostgresSession, tables: Sequence[str]) -> bool:
 
 
 REWRITE_LOCK_S = 20
-"""Seconds to wait for a table; whoever asks for it meanwhile waits as well."""
+"""Seconds to wait for a table's lock; in this time, other requests for the table wait, too."""
 LOG_FILES_MAX = 2_048
-"""Files of the log that are written over at most: 32 GB, where each has 16 MB."""
+"""Maximum files of the write-ahead log that are overwritten: 32 GB in files of 16 MB."""
 _TABLES = (
     "SELECT c.relname FROM pg_class AS c "
     "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' ORDER BY c.relname"
@@ -282,14 +282,14 @@ _DETAILS = (
     "(SELECT ARRAY[p.details, p.secrets] FROM placed AS p "
     "WHERE m.content = '' AND p.owner = %(owner)s AND p.seq = m.seq)"
 )
-"""What a pruned memory has left are its exact values."""
+"""Exact values, which a pruned memory still has."""
 _EARLIER = (
     "(SELECT array_agg(ARRAY[coalesce(r.content, ''), r.fields] ORDER BY r.seq) "
     "FROM revision AS r WHERE r.owner = %(owner)s AND r.memory_seq = m.seq)"
 )
-"""What a memory was before it was edited."""
+"""Texts and fields of a memory before its edits."""
 _NAMED = f"{column_list(NAMING_FIELDS, 'm.')}, {_DETAILS}, {_EARLIER}"
-"""All that may mention a person, besides the words and their speaker."""
+"""Everything that may mention a person, except the text and its speaker."""
 _EARLIER_FIELDS = ("role", *(field.name for field in NAMING_FIELDS if field.editable))
 
 
@@ -374,7 +374,7 @@ class PostgresDeletion(DeletionStore):
         for seq in session.select_column(
             "placed", "seq", "AND secrets IS NOT NULL", seq=episodes
         ):
-            session.leave_secrets(seq, episodes[seq])
+            session.share_secret_marks(seq, episodes[seq])
         session.delete("memory", seq=[memory.seq for memory in found])
         session.note_rewording()
         for tier in (Tier.WORKING, Tier.ARCHIVE):
@@ -413,5 +413,5 @@ class PostgresDeletion(DeletionStore):
             session.execute(PURGED, newest=newest)
         return True
 
-    def beyond_purge(self) -> tuple[str, ...]:
+    def places_beyond_purge(self) -> tuple[str, ...]:
         return BEYOND

@@ -14,9 +14,9 @@ from mnemosyned.text.terms import gram_text
 from mnemosyned.text.word_cache import WordCache
 
 TERMS_KEPT_MAX = 20_000
-"""Hashes that are kept, of all owners together."""
+"""Number of hashes that are cached for all owners together."""
 COLUMN_END = 0
-"""Stands between two texts of one row: no phrase goes across."""
+"""Number between two texts of a row, so that no phrase matches across them."""
 
 
 def word_hashes(owner: int, *texts: str) -> list[int]:

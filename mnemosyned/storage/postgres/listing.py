@@ -72,7 +72,7 @@ def all_terms_condition(
 
 
 def query_filter(session: PostgresSession, query: Query) -> listing.Filter:
-    """Return a question's filter on alias `m`; `only` has the row numbers if sessions or tags leave few."""
+    """Return a question's filter on alias `m`, with the row numbers in `only` if few memories can pass."""
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
         return narrow
@@ -134,7 +134,7 @@ class PostgresLists(listing.ListStore):
 
     _groups = _GROUPS
 
-    def _prefixes_of_ids(
+    def _existing_prefixes(
         self, session: PostgresSession, prefixes: Sequence[str]
     ) -> list[str]:
         ranges = [listing.id_range(prefix) for prefix in prefixes]
@@ -152,7 +152,7 @@ class PostgresLists(listing.ListStore):
     def _term_conditions(self, terms: Terms, seq: str) -> list[listing.Condition]:
         return [all_terms_condition(self._engine.owner, terms, seq)]
 
-    def _rows_of_roles_if_few(
+    def _few_rows_with_roles(
         self, session: PostgresSession, roles: Sequence[str]
     ) -> list[int] | None:
         words = [phrase_hashes(session.owner, role) for role in roles]

@@ -152,8 +152,8 @@ class PostgresIntake(records.IntakeTransaction):
 
 
 INSERTED_AT_ONCE, INSERTS_MAX = 100, 10
-"""Memories in one statement, and statements for more of them than that: between two, an owner who
-stores many gives way to others, while its own other writes wait for its row."""
+"""Memories in one statement, and maximum statements for larger numbers. Between two, an owner who stores many
+gives way to others, while its own other writes wait for its row."""
 
 
 def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> None:
@@ -200,7 +200,7 @@ def values_by_column(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _array_text(numbers: Sequence[int] | None) -> str | None:
-    """Pause for other owners; return numbers as text of a PostgreSQL array, such as `{1,2}`, None for None."""
+    """Return numbers as text such as `{1,2}` for PostgreSQL, None for None; first let other owners run."""
     pause_for_other_owners()
     return None if numbers is None else f"{{{','.join(map(str, numbers))}}}"
 
@@ -232,7 +232,7 @@ class PostgresRecords(records.RecordStore):
 
 
 PROMOTION_TRIES = 10
-"""Waits of a group for its owner's row, of two seconds each."""
+"""Maximum waits for the owner's row, of two seconds each, to store a group."""
 
 
 class PostgresSleep(SleepStore):
@@ -289,7 +289,9 @@ class PostgresSleep(SleepStore):
                 break
         return None
 
-    def _evict(self, session: PostgresSession, episodes: Mapping[int, Episode]) -> int:
+    def _archive_originals(
+        self, session: PostgresSession, episodes: Mapping[int, Episode]
+    ) -> int:
         homes = {id: seq for seq, each in episodes.items() for id in each.summary_of}
         evicted = sorted(session.execute(EVICT, ids=list(homes)).fetchall())
         values: dict[str, Values] = {}

@@ -23,10 +23,10 @@ from mnemosyned.storage.postgres.pool import Pool
 log = logger()
 
 RENEWED_FOR = timedelta(days=7)
-"""A token that was renewed is valid for so long yet, or until its own end: its successor may be lost."""
+"""Time for which a renewed token stays valid, at most until its own end, as its successor may get lost."""
 USES_EVERY_S = 60.0
 USES_MAX = 100_000
-"""Tokens whose uses wait to be saved; those of others are not counted."""
+"""Maximum tokens whose uses wait to be saved; uses of others are not counted."""
 _HOLDER = (
     "SELECT digest, id, name, scopes, expires_at, (SELECT json_agg(json_build_array("
     "memory_owner, memory_name, m.scopes)) FROM memories_of(%(owner)s::bigint) AS m) "

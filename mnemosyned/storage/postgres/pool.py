@@ -141,11 +141,11 @@ class SessionClaims:
 
 
 CHECKED_FROM = 128
-"""New memories of an owner from which its statistics are looked at, and whenever their number has doubled."""
+"""Number of an owner's new memories after which statistics are checked; then again whenever it has doubled."""
 TOO_LOW = 10
-"""So many times more than the planner believes make it choose wrong plans."""
+"""Factor by which the planner's expected rows may be too low before it chooses wrong plans."""
 OWNERS_MAX = 10_000
-"""Owners whose growth is remembered."""
+"""Number of owners whose growth is tracked."""
 _OWN = (
     "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'memory'::regclass"
 )
@@ -414,7 +414,7 @@ def _check_owner(session: PostgresSession) -> None:
 
 
 READER_S = 600
-"""Seconds that whoever reads an export may take for a part of it, which others do not wait for."""
+"""Seconds that the reader of an export may take for a part of it; other requests do not wait for it."""
 
 
 class PostgresEngine:

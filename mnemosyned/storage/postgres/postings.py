@@ -31,16 +31,16 @@ Column = Literal["words", "grams"]
 Source = tuple[Table, Column]
 """An index of words."""
 Phrase = tuple[int, ...]
-"""The index terms of a word: one, or those of a code in their order."""
+"""Index terms of a word: one, or several in order for a code."""
 
 _TOGETHER = "strpos(' ' || array_to_string({column}, ' ') || ' ', {written}) > 0"
 _NAMES = {"memory": "m", "episode": "e"}
-"""What filters call the rows of a table."""
+"""Aliases of the tables in filters."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Terms and phrases of which a row needs one."""
+    """Terms and phrases to look up; a row needs to contain one of them."""
 
     terms: tuple[int, ...]
     phrases: tuple[Phrase, ...]
@@ -83,7 +83,7 @@ class _Lookup(NamedTuple):
     is_phrase: bool
 
 
-def rows_of_each(
+def look_up_rows(
     session: PostgresSession,
     asked: Sequence[Asked],
     narrow: Filter,
@@ -91,10 +91,10 @@ def rows_of_each(
     newest: bool,
     source: Source = ("memory", "words"),
 ) -> list[list[list[int]]]:
-    """Return the row numbers of several words in an index, looked up by one statement within `narrow`.
+    """Return the row numbers of several words in an index, looked up together within a filter (`narrow`).
 
-    For each word there is one list for its single terms and one for each longer phrase. With
-    `newest` they are the newest rows, newest first; else any rows, in no order.
+    For each word there is one list for its single terms and one for each longer phrase. With `newest` they are
+    the newest rows, newest first; else any rows, in no order.
     """
     found: list[list[list[int]]] = [[] for _ in asked]
     lookups: list[_Lookup] = []
@@ -214,11 +214,11 @@ def _all_words_conditions(
 NUMBERS_MAX = 1_000_000
 """Row numbers that are cached, of all memories together: 8 MB."""
 _ENTRY_NUMBERS = 32
-"""The size of an entry besides its row numbers, in numbers."""
+"""Size of a cache entry without its row numbers, as a number of row numbers."""
 KEPT_FROM = 200
-"""Rows of a word from which they are kept."""
+"""Minimum rows of a word that are cached."""
 SINCE_MAX = 1_000
-"""Memories that may have come since; with more of them the word is looked up anew."""
+"""Maximum memories stored since a word was cached; with more, the word is looked up again."""
 
 
 class Moment(NamedTuple):

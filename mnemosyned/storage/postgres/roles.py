@@ -17,7 +17,7 @@ from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.session import PostgresSession
 
 ROLES = "mnemosyned_request"
-"""The beginning of every such role's name, and all of it before each database had its own."""
+"""Prefix of the roles' names; the whole name before each database had its own role."""
 LOCK_S = 2
 """Seconds to wait for others who change the schema, its roles or its owners."""
 _PLAIN = re.compile("[a-z0-9_]{1,40}")
@@ -49,7 +49,7 @@ LOOK_THERE = (
     "WHERE relname = 'schema_migration' AND to_regclass('schema_migration') IS NULL "
     "AND has_table_privilege(oid, 'SELECT') AND NOT pg_has_role(relowner, 'USAGE') LIMIT 1"
 )
-"""What leads a login to the tables that it serves but does not find by its search_path."""
+"""Statement that lets a login find the tables that it serves, if its search_path does not."""
 _NUMBERED = (
     "last_memory, last_log, last_record, working_count, working_characters, archive_count, "
     "archive_characters, episodic_count, episodic_characters, rewordings"
@@ -92,7 +92,7 @@ _LACKING = (
     f"AND proname {_FUNCTIONS} "
     "AND NOT has_function_privilege(%(role)s, oid, 'EXECUTE')"
 )
-"""What the role has not been granted yet."""
+"""Grants that the role still lacks."""
 _FOREIGN = (
     "SELECT DISTINCT format('REVOKE ALL ON %%s FROM %%I', held.name, r.rolname) FROM ("
     "SELECT oid::regclass::text AS name, relacl AS acl FROM pg_class "
@@ -110,7 +110,7 @@ _FOREIGN = (
     "WHERE p.pronamespace = current_schema()::regnamespace AND a.grantee = 0 "
     f"AND p.proname {_FUNCTIONS}"
 )
-"""What others may do here: roles of databases that this is a copy of, and after `pg_restore --no-acl`
+"""Rights here of other roles: of databases that this is a copy of, and after `pg_restore --no-acl` of
 everybody."""
 
 

@@ -36,7 +36,7 @@ from mnemosyned.text.terms import glued_words
 log = logger()
 TRIES = 2
 PAUSE_S = 1.0
-"""Between two tries; then whoever wants the database waits for longer and tries again."""
+"""Pause between two tries; after the last one, the caller waits longer and tries again."""
 WAITS = "the tables wait to be brought up to date until these transactions have ended"
 UNRELEASED = (
     "the tables are of a version before the first release, which no later one reads: export the "
@@ -51,7 +51,7 @@ _OTHERS = (
     "WHERE relnamespace = current_schema()::regnamespace)) "
     "ORDER BY a.xact_start NULLS LAST LIMIT 10"
 )
-"""Sessions that keep tables of this schema locked, and since when."""
+"""Sessions that lock tables of this schema, and since when."""
 _TABLE = """
 CREATE TABLE IF NOT EXISTS schema_migration (
     version    integer PRIMARY KEY,
@@ -74,7 +74,7 @@ _END_OTHERS = (
     "AND application_name = 'mnemosyned' AND datname = current_database() "
     "AND pg_has_role(usesysid, 'USAGE')"
 )
-"""Connect again, and be refused: a daemon that runs would else go on with what it cannot know."""
+"""Ends the connections of running older daemons: they connect again and are refused."""
 
 
 def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
@@ -244,7 +244,7 @@ def _ensure_extension(connection: psycopg.Connection[Row]) -> bool:
 
 
 _FIRST = roles.OWNER_TABLES[0]
-"""The table whose parts the others' parts lie with."""
+"""The table with whose parts the parts of all other tables are placed."""
 HAS_CITUS = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')"
 """Whether the database has Citus, with rows on other nodes."""
 _NODES = (

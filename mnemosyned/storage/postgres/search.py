@@ -153,7 +153,7 @@ class PostgresIndex(CommonIndex):
             return self._all_words
         return PostgresWords(self._session, narrow, self._all_words)
 
-    def rows_of_grams(
+    def rows_with_grams(
         self, table: finding.IndexedTable, terms: Sequence[str], query: Query
     ) -> list[list[int]]:
         owner, narrow = self._session.owner, listing.episode_filter(query)
@@ -163,7 +163,7 @@ class PostgresIndex(CommonIndex):
         words = [postings.AnyOf.from_phrases([phrase]) for phrase in hashes]
         return self._newest_of_each((table, "grams"), words, narrow)
 
-    def episodes_of_words(
+    def episodes_with_words(
         self, words: Sequence[Forms], query: Query
     ) -> list[list[int]]:
         owner, narrow = self._session.owner, listing.episode_filter(query)
@@ -175,12 +175,14 @@ class PostgresIndex(CommonIndex):
     ) -> list[list[int]]:
         """Return the newest row numbers of each word in an index, within a filter."""
         asked = [postings.Asked(word, finding.LISTED_MAX) for word in words]
-        found = postings.rows_of_each(
+        found = postings.look_up_rows(
             self._session, asked, narrow, newest=True, source=source
         )
         return [merge_newest(parts, finding.LISTED_MAX) for parts in found]
 
-    def first_with_words(self, words: Sequence[Forms], query: Query) -> set[int]:
+    def newest_or_oldest_with_words(
+        self, words: Sequence[Forms], query: Query
+    ) -> set[int]:
         rows = postings.rows_with_all(
             self._session,
             [postings.AnyOf.from_forms(self._session.owner, forms) for forms in words],
@@ -190,7 +192,7 @@ class PostgresIndex(CommonIndex):
         )
         return set(rows)
 
-    def newest_with_any(
+    def newest_with_any_words(
         self,
         alternatives: Sequence[Sequence[Forms]],
         about: Forms,

@@ -65,13 +65,13 @@ MEMORY_TABLES = (
     "LEFT JOIN episode AS e ON e.owner = p.owner AND e.seq = p.episode_seq "
     "LEFT JOIN memory_state AS s ON s.owner = m.owner AND s.memory_seq = m.seq"
 )
-"""A memory wherever it is: in working memory there is no `p`, and no `e`."""
+"""A memory of either tier; in working memory, `p` and `e` are empty."""
 
 MEMORIES_AT = (
     f"SELECT m.seq, {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
     "WHERE m.owner = %(owner)s AND m.seq = ANY(%(seqs)s)"
 )
-"""The memories with some numbers, each after its number."""
+"""Memories at given row numbers, each after its number."""
 OF_IDS = (
     "m.seq = ANY(ARRAY(SELECT i.seq FROM unnest(%(ids)s::text[]) AS n (id) CROSS JOIN LATERAL "
     "(SELECT o.seq FROM memory AS o WHERE o.owner = %(owner)s AND o.id = n.id LIMIT 1) AS i))"
@@ -85,7 +85,7 @@ they are few.
 
 
 def memory_values(memory: MemoryRecord | ExportedMemory, owner: int) -> dict[str, Any]:
-    """Pause for other owners; return a memory's row by column, with index terms, without its row number."""
+    """Return a memory's row by column, with index terms but no row number; first let other owners run."""
     pause_for_other_owners()
     return {
         **stored_values(ROW_COLUMNS, memory),
@@ -185,7 +185,7 @@ _LOCK = (
 )
 IDS_PER_QUERY = 5_000
 ROWS_AT_ONCE = 200
-"""Rows of a stream that are fetched together, and held in memory."""
+"""Rows of a stream that are fetched together, and kept in memory."""
 
 
 class PostgresSession(CommonSession):
@@ -282,10 +282,10 @@ class PostgresSession(CommonSession):
     def _send(
         self, sql: str, values: Mapping[str, object], *, prepare: bool | None = None
     ) -> Result:
-        """Pause for other owners, then send a statement with its values; return the result.
+        """Let other owners run, then send a statement with its values; return the result.
 
-        Characters that PostgreSQL cannot store are replaced in the values. `prepare` tells whether
-        the server prepares the statement; None leaves that to the driver.
+        Characters that PostgreSQL cannot store are replaced in the values. `prepare` tells whether the server
+        prepares the statement; None leaves that to the driver.
         """
         pause_for_other_owners()
         text = sql.encode()
@@ -452,7 +452,7 @@ class PostgresSession(CommonSession):
             for pair, is_secret in values_of(values, secret).items():
                 yield detail_from((*pair, is_secret, id, superseded))
 
-    def return_originals(
+    def return_to_working(
         self, key: Literal["seq", "episode_seq"], value: int
     ) -> list[int]:
         rows = sorted(self.execute(_RETURN.format(key=key), value=value).fetchall())
@@ -465,7 +465,7 @@ class PostgresSession(CommonSession):
         self.add_to_totals(Tier.WORKING, count=len(seqs), characters=characters)
         return seqs
 
-    def leave_secrets(self, seq: int, episode: int) -> None:
+    def share_secret_marks(self, seq: int, episode: int) -> None:
         secrets = detail_pairs(self.select_value("placed", "secrets", seq=seq))
         if not secrets:
             return
@@ -481,8 +481,8 @@ class PostgresSession(CommonSession):
         plain, secret = detail_texts(values)
         self.update("placed", {"details": plain, "secrets": secret}, seq=seq)
 
-    def restate_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
-        self.leave_secrets(seq, episode)
+    def refresh_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
+        self.share_secret_marks(seq, episode)
         others = self.column(
             "SELECT p.secrets FROM placed AS p WHERE p.owner = %(owner)s "
             "AND p.episode_seq = %(episode)s AND p.seq != %(seq)s AND p.secrets IS NOT NULL",
@@ -493,9 +493,9 @@ class PostgresSession(CommonSession):
         restated = details_with_secrets(memory, secrets)
         values = {(str(each.kind), each.value): each.sensitive for each in restated}
         self._write_details(seq, values)
-        self.leave_secrets(seq, episode)
+        self.share_secret_marks(seq, episode)
 
-    def write_words(
+    def write_edited_text(
         self,
         seq: int,
         episode: int | None,
@@ -527,9 +527,9 @@ class PostgresSession(CommonSession):
         self.add_to_totals(Tier.ARCHIVE, characters=-characters)
 
     def requeue_embedding(self, positions: Sequence[int], /) -> None:
-        """Let all memories from the lowest of these row numbers on be checked for vectors again.
+        """Have all memories from the lowest of these row numbers on checked for vectors again.
 
-        Count it as a rewording, so that no thread that embeds records that all is done.
+        The change is counted, so that no thread that is embedding records all memories as embedded.
         """
         self.execute(
             "UPDATE embedding_model SET done = %(before)s "

@@ -176,7 +176,7 @@ class PostgresVectors(VectorStore):
         return PostgresVectorSearch(self._engine, model, limit_s=limit_s)
 
     @writes
-    def use_model(self, session: PostgresSession, name: str, identity: str) -> int:
+    def register_model(self, session: PostgresSession, name: str, identity: str) -> int:
         return int(session.scalar(USE_MODEL, name=name, digest=identity))
 
     @reads
@@ -207,7 +207,7 @@ class PostgresVectors(VectorStore):
         return engine_ports.VectorProgress._make(row) if row else None
 
     @writes
-    def keep_made(
+    def store_unless_edited(
         self,
         session: PostgresSession,
         model: int,
@@ -241,7 +241,7 @@ class PostgresVectors(VectorStore):
         return int(session.select_value("embedding", "count(*)", model=model))
 
     @writes
-    def keep_vectors(
+    def store_vectors(
         self, session: PostgresSession, model: int, vectors: Mapping[int, bytes]
     ) -> list[int]:
         kept = self._store_vectors(session, model, vectors, {})

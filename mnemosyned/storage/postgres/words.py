@@ -16,17 +16,17 @@ from mnemosyned.storage.postgres.postings import (
     Asked,
     Moment,
     RowCache,
-    rows_of_each,
+    look_up_rows,
     rows_with_all,
 )
 from mnemosyned.storage.postgres.session import PostgresSession
 
 BOUNDED_FROM = 10
-"""A word with so many rows for each that is asked for is looked for among the newest alone."""
+"""For a word with this many times the rows asked for, only the newest memories are searched."""
 BOUND_SHARE = 1.5
-"""So much further back than by the word's density."""
+"""Factor of how far back the search goes, relative to the word's density."""
 WIDENING = 8
-"""By how much further, if these were too few."""
+"""Factor by which the search goes further back if it found too few rows."""
 LOOKS_MAX = 8
 
 
@@ -120,7 +120,7 @@ class PostgresWords(WordRows):
         return [seq for (seq,) in found.fetchall()]
 
     def _newest_known(self, forms: Forms, limit: int) -> Sequence[int] | None:
-        """Return a word's known rows, newest first, or None if some of its newest `limit` are unknown."""
+        """Return a word's known rows, newest first; None if some of its newest `limit` rows are not known."""
         known = self._known_rows.get(forms)
         if known and (known.is_all or known.limit >= limit):
             return known.newest
@@ -141,17 +141,16 @@ class PostgresWords(WordRows):
         rows, is_all = kept.rows, kept.is_all
         if kept.at != self._moment:
             since = Asked(word, SINCE_MAX, above=kept.at.last)
-            (parts,) = rows_of_each(self._session, [since], self._narrow, newest=True)
+            (parts,) = look_up_rows(self._session, [since], self._narrow, newest=True)
             most = sys.maxsize if is_all else len(rows)
             rows = [*merge_newest(parts, SINCE_MAX), *rows][:most]
             self._kept.keep(word, rows, self._moment, is_all=is_all)
         return _WordRows(rows, len(rows) + is_all)
 
     def _rows_among_few(self, forms: Forms) -> _WordRows | None:
-        """Return the rows of a word among the few rows that pass the filter.
+        """Return the rows of a word that pass the filter, if few rows do; else None.
 
-        None if the filter passes many rows, or not all rows of the word in the whole memory are
-        known.
+        None also if not all rows of the word in the whole memory are known.
         """
         if self.rows_if_few is None or self._everything is None:
             return None
@@ -169,7 +168,7 @@ class PostgresWords(WordRows):
             forms: Asked(self._any_of(forms), limit)
             for forms, limit in expected.items()
         }
-        found = rows_of_each(
+        found = look_up_rows(
             self._session, list(asked.values()), self._narrow, newest=False
         )
         common: dict[Forms, Asked] = {}
@@ -204,7 +203,7 @@ class PostgresWords(WordRows):
         """Look up words; for each return (word, request, the newest row numbers requested, newest first)."""
         if not asked:
             return []
-        found = rows_of_each(
+        found = look_up_rows(
             self._session, list(asked.values()), self._narrow, newest=True
         )
         return [

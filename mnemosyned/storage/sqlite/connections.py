@@ -321,7 +321,7 @@ HEADER = struct.Struct(">8I")
 FRAME = struct.Struct(">6I")
 """Page, pages of the database where it ends a transaction, two salts, two checksums."""
 MAGIC = 0x377F0682
-"""The last bit says in which order of bytes checksums are made."""
+"""Magic number of a log; its last bit is the byte order of the checksums."""
 PAGE_SIZES = {512 << power for power in range(8)}
 FRAMES_MAX = 1_000_000
 
@@ -388,9 +388,9 @@ def _is_sound(header: bytes) -> bool:
 
 
 LOG_IDLE_BYTES = 1_000_000
-"""A log larger than this is cut to nothing once nothing has been written between two checks. It
-grows to 16 MB in a cycle, which is more than the memories of most people; a smaller one is
-overwritten from its start, which is faster than to grow it again."""
+"""A log larger than this is truncated if nothing was written between two checks. It grows to 16 MB in a cycle,
+more than most people's memories; a smaller one is overwritten from its start, which is faster than letting it
+grow again."""
 
 log = logger()
 
@@ -463,7 +463,7 @@ class Checkpoints:
 T = TypeVar("T")
 
 COMMIT_SHARE_MAX = 256
-"""Waiting writes that one commit takes along."""
+"""Maximum waiting writes that one commit includes."""
 
 
 @dataclass(eq=False, slots=True)

@@ -33,9 +33,9 @@ from mnemosyned.storage.sqlite.repair import (
 
 PRIVATE = 0o600
 _backing_up = threading.Lock()
-"""Held during a backup: another one to the same file has the same name until it is whole."""
+"""Lock of a backup, as two backups to the same file would use the same temporary name."""
 PARTIAL = ".partial"
-"""The end of a copy's name until it is whole."""
+"""Suffix of a copy's name until the copy is complete."""
 UNPURGED = "an index is damaged, and may still hold words of what was forgotten"
 
 
@@ -179,9 +179,9 @@ def flush(path: Path) -> None:
 
 SQLITE = b"SQLite format 3\0"
 FILES_OF_A_DATABASE = ("-wal", "-shm", "-journal", "")
-"""The order in which they are set aside: while the last is there, the others may be looked for."""
+"""Files in the order in which they are set aside; the database is last, as its name leads to the others."""
 GRAVE = (FaultKind.INTEGRITY, FaultKind.FOREIGN_KEY)
-"""Faults that no repair mends; the others are those of indexes and counts."""
+"""Kinds of faults that cannot be repaired; the others concern indexes and counts."""
 _STAMP = "%Y%m%dT%H%M%SZ"
 _WAITING = re.compile(r"\.restore-(\d{8}T\d{6}Z)")
 

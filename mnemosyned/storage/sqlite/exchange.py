@@ -92,7 +92,7 @@ class SqliteRestoring(RestoreTransaction):
 
     _session: SqliteSession
 
-    def _last_number(self) -> int:
+    def _highest_row_number(self) -> int:
         last: int | None = self._session.scalar(
             "SELECT seq FROM sqlite_sequence WHERE name = 'working_memory'"
         )

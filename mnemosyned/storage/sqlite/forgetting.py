@@ -29,7 +29,7 @@ from mnemosyned.storage.sqlite.session import SqliteSession, memory_row
 
 CHECKPOINT_TRIES = 40
 CHECKPOINT_PAUSE_S = 0.05
-"""Two seconds in all: a recall of ours has ended by then, another program may go on for ever."""
+"""Pause between tries, two seconds in all: our own reads have ended by then; others may read for ever."""
 
 
 _TABLES = {
@@ -37,7 +37,7 @@ _TABLES = {
     "archive": "iif(content != '', content, ifnull("
     "(SELECT group_concat(value, ' ') FROM detail WHERE memory_seq = seq), ''))",
 }
-"""Tables with the text of their memories; what a pruned one has left are its exact values."""
+"""Tables, with the text of their memories; a pruned memory has only its exact values left."""
 _NAMED = ", ".join(f"ifnull({field.column}, '')" for field in NAMING_FIELDS)
 _FORMER = " || ' ' || ".join(
     f"ifnull(r.fields ->> '{name}', '')"
@@ -47,12 +47,12 @@ _EARLIER = (
     f"ifnull((SELECT group_concat(ifnull(r.content, '') || ' ' || {_FORMER}, ' ') "
     "FROM revision AS r WHERE r.memory_seq = {table}.seq), '')"
 )
-"""What a memory was before it was edited."""
+"""Texts and fields of a memory before its edits."""
 
 
 KEYED_BY_MEMORY = ("memory_state", "tag", "revision")
-"""The tables that keep something of a memory under its `memory_seq`, wherever the memory is. What
-is made of its words (such as a vector) joins in here; `detail` goes with the archive's row."""
+"""Tables with rows of a memory under its `memory_seq`, in both tiers. Tables derived from its text, such as
+vectors, belong here, too; `detail` is deleted with the row of the archive."""
 
 
 class SqliteDeletion(DeletionStore):
@@ -115,7 +115,7 @@ class SqliteDeletion(DeletionStore):
             table = "working_memory"
             if memory.episode is not None:
                 table = "archive"
-                session.leave_secrets(memory.seq, memory.episode)
+                session.share_secret_marks(memory.seq, memory.episode)
             indexed += session.execute(
                 f"DELETE FROM {table} WHERE seq = ? RETURNING seq, content, role",
                 (memory.seq,),

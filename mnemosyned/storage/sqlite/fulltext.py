@@ -14,11 +14,9 @@ from mnemosyned.storage.sqlite.schema import table_names
 from mnemosyned.text.terms import WORD, fold_case, glued_words, gram_text, stem
 
 GLUED = "\ue000"
-"""Begins the stem of a word that touches a script without spaces; before each of them it is alone.
-
-It parts them, so that no phrase goes across, and says whether an index has any. A private character
-is a letter to FTS5, and is in no text.
-"""
+"""Prefix of the stem of a word next to a script without spaces, and a token of its own before each such word.
+As a token it keeps phrases from matching across words, and shows whether an index has such words. FTS5 takes a
+private character for a letter, and no text contains it."""
 
 
 def index_memories(
@@ -80,7 +78,7 @@ TEXTS = {
     "memory_gram_fts": "SELECT seq, content FROM memory_text",
     "episode_gram_fts": "SELECT seq, content || char(10) || index_terms AS content FROM episodic_memory",
 }
-"""Texts from which an index without content of its own is refilled; it has some of their rows."""
+"""Texts from which an index is refilled, if the index itself contains no text and only some of their rows."""
 INDEXED_ROWS = {
     "memory_fts": "SELECT seq FROM memory_text",
     "episode_fts": "SELECT seq FROM episodic_memory",
@@ -97,7 +95,7 @@ DEPTH_MAX = 24
 DEPTH_UNSAFE = 200
 """Levels at which an index is rebuilt when the file is opened; SQLite 3.40 fails at 2,000."""
 REINDEXING = 19
-"""The migration that makes the table of entries to be written again."""
+"""Number of the migration that creates the table of entries to be written again."""
 _STRUCTURE_ROW = 10
 _SECOND_FORMAT = b"\xff\x00\x00\x01"
 
@@ -257,10 +255,7 @@ def purge_indexes(connection: sqlite3.Connection) -> bool:
 
 
 def merge_step(connection: sqlite3.Connection, index: str, step: int) -> bool:
-    """Merge some deleted entries out of an index; return False if none were left.
-
-    Step 0 begins the merge.
-    """
+    """Merge some deleted entries out of an index; return False if none were left. Begin with step 0."""
     before = connection.total_changes
     pages = MERGE_PAGES if step else -MERGE_PAGES
     connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('merge', {pages})")

@@ -22,7 +22,7 @@ from mnemosyned.storage.sqlite.search import SqliteIndex, memory_filter
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
 
 TOGETHER = 50
-"""Memories that one statement takes: it binds all values of each, and older builds bind 999 in all."""
+"""Memories in one statement, which binds all values of each: older builds of SQLite bind at most 999."""
 # Two statements, so that they stay prepared whatever the size of a batch.
 _PLACES = f"({', '.join('?' for _ in MEMORY_COLUMNS.split(', '))})"
 _INSERT = {
@@ -97,7 +97,7 @@ class SqliteVectors(VectorStore):
     """A `VectorStore` in the file of a `SqliteStore`."""
 
     @writes
-    def use_model(self, session: SqliteSession, name: str, identity: str) -> int:
+    def register_model(self, session: SqliteSession, name: str, identity: str) -> int:
         number: int = session.scalar(
             "INSERT INTO embedding_model (name, digest) VALUES (:name, :digest) "
             "ON CONFLICT (digest) DO UPDATE SET name = excluded.name RETURNING number",
@@ -107,7 +107,7 @@ class SqliteVectors(VectorStore):
         return number
 
     @writes
-    def keep_vectors(
+    def store_vectors(
         self, session: SqliteSession, model: int, vectors: Mapping[int, bytes]
     ) -> list[int]:
         return [
@@ -144,7 +144,7 @@ class SqliteSleep(SleepStore):
 
     _engine: SqliteEngine
 
-    def _may_have_future(self, session: SqliteSession) -> bool:
+    def _may_have_future_memories(self, session: SqliteSession) -> bool:
         # To ask first keeps the bound on the index.
         future = session.scalar(
             "SELECT 1 FROM working_state WHERE future_since IS NOT NULL LIMIT 1"
@@ -157,7 +157,9 @@ class SqliteSleep(SleepStore):
         works = [partial(self._promote, promotions=group) for group in groups]
         return self._engine.writer.write_each(works, durable=durable)
 
-    def _evict(self, session: SqliteSession, episodes: Mapping[int, Episode]) -> int:
+    def _archive_originals(
+        self, session: SqliteSession, episodes: Mapping[int, Episode]
+    ) -> int:
         among = "WHERE id = ANY(%(ids)s::text[]) AND NOT pinned"
         total = 0
         for seq, episode in episodes.items():

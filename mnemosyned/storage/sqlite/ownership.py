@@ -61,7 +61,7 @@ _owning = threading.Lock()
 
 
 class Presence(Enum):
-    """State of the path of a database."""
+    """Whether the path of a database still leads to the open file."""
 
     HERE = "here"
     DELETED = "deleted"
@@ -72,9 +72,9 @@ class Presence(Enum):
 
 
 RETRY_S = 5.0
-"""How long a rescue that failed is left alone: on a full disk each try takes a while."""
+"""Seconds until a failed rescue is tried again: on a full disk, each try takes a while."""
 RESCUED = ".rescued"
-"""The end of a whole copy's name, until it has the database's own."""
+"""Suffix of the name of a whole copy, until the copy gets the database's name."""
 
 
 class DatabaseFile:

@@ -29,7 +29,7 @@ from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.text.exact_values import extract_details
 
 TABLE_INDEXES = "indexes of tables"
-"""The subject of a fault in any of them."""
+"""Subject of a fault in the index of any table."""
 _STORED_HASHES = {
     "working_memory": "content_hash",
     "archive": "content_hash",

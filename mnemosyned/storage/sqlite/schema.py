@@ -11,11 +11,11 @@ from mnemosyned.errors import SchemaTooNew, StorageFailed
 
 MIGRATION_SET = "mnemosyned"
 APPLICATION_ID = 0x4D6E656D
-"""What SQLite's header says of whose file it is: Mnem."""
+"""Mark in SQLite's header of a file of this program: "Mnem"."""
 _OURS = "working_memory"
-"""The table that every version of ours has."""
+"""A table that every version of this program's database has."""
 _BEFORE = {"_sqlite_migrations"}
-"""What a start that was killed amid the first migration may leave."""
+"""Tables that a start leaves that was killed during the first migration."""
 _RECORDS = """
 CREATE TABLE IF NOT EXISTS _sqlite_migrations (
     id INTEGER PRIMARY KEY, migration_set TEXT, name TEXT, applied_at TEXT

@@ -62,10 +62,7 @@ def term_conditions(terms: Terms, seq: str) -> list[listing.Condition]:
 
 
 def query_filter(session: SqliteSession, query: Query) -> listing.Filter:
-    """Return a question's filter for memories.
-
-    If sessions or tags leave at most `FEW_MAX` memories, `only` has their row numbers.
-    """
+    """Return a question's filter for memories, with the row numbers in `only` if few memories can pass."""
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
         return narrow
@@ -140,7 +137,7 @@ class SqliteLists(listing.ListStore):
     _groups = _GROUPS
     _searched = "+{}"
 
-    def _prefixes_of_ids(
+    def _existing_prefixes(
         self, session: SqliteSession, prefixes: Sequence[str]
     ) -> list[str]:
         return [
@@ -157,7 +154,7 @@ class SqliteLists(listing.ListStore):
     def _term_conditions(self, terms: Terms, seq: str) -> list[listing.Condition]:
         return term_conditions(terms, seq)
 
-    def _rows_of_roles_if_few(
+    def _few_rows_with_roles(
         self, session: SqliteSession, roles: Sequence[str]
     ) -> list[int] | None:
         if not all(any(map(str.isalnum, role)) for role in roles):
@@ -171,7 +168,8 @@ class SqliteLists(listing.ListStore):
 
 
 STRETCHES_MAX, GAP_MIN = 16, 1_000
-"""To begin a stretch costs as much as a common word's rows in one of a thousand."""
+"""Maximum ranges of rows, and minimum gap between two: to begin a range takes as long as reading about one row
+in a thousand."""
 _AROUND = (
     "SELECT f.rowid FROM json_each(:stretches) AS stretch CROSS JOIN {table} AS f "
     "WHERE f.{table} MATCH :match AND f.rowid BETWEEN stretch.value ->> 0 AND stretch.value ->> 1 "
@@ -292,7 +290,7 @@ class SqliteIndex(CommonIndex):
         narrow = query_filter(self._session, query) if query else listing.EVERYTHING
         return FtsWords(self._session, narrow, glued=self._glued["memory"])
 
-    def rows_of_grams(
+    def rows_with_grams(
         self, table: finding.IndexedTable, terms: Sequence[str], query: Query
     ) -> list[list[int]]:
         index = f"{table}_gram_fts"
@@ -301,7 +299,7 @@ class SqliteIndex(CommonIndex):
         narrow = memory_filter(query) if table == "memory" else episode_filter(query)
         return [self._matching_rows(index, quote_word(term), narrow) for term in terms]
 
-    def episodes_of_words(
+    def episodes_with_words(
         self, words: Sequence[Forms], query: Query
     ) -> list[Collection[int]]:
         narrow = episode_filter(query)
@@ -316,7 +314,9 @@ class SqliteIndex(CommonIndex):
             for own, match in zip(rows, glued, strict=True)
         ]
 
-    def first_with_words(self, words: Sequence[Forms], query: Query) -> set[int]:
+    def newest_or_oldest_with_words(
+        self, words: Sequence[Forms], query: Query
+    ) -> set[int]:
         direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
         glued = [tuple(map(glued_terms, forms)) for forms in words]
         return {
@@ -331,7 +331,7 @@ class SqliteIndex(CommonIndex):
             )
         }
 
-    def newest_with_any(
+    def newest_with_any_words(
         self,
         alternatives: Sequence[Sequence[Forms]],
         about: Forms,

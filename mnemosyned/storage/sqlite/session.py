@@ -45,7 +45,7 @@ _STATE = (
     "SELECT n.id FROM archive AS n WHERE n.seq = s.superseded_by)) "
     "FROM memory_state AS s WHERE s.memory_seq = {seq})"
 )
-"""NULL for most; one look-up for the few of which there is more to say."""
+"""State of a memory in one lookup; NULL for most memories."""
 _TAGS = (
     "(SELECT group_concat(t.name, char(10)) FROM tag AS t WHERE t.memory_seq = {seq})"
 )
@@ -54,7 +54,7 @@ _BESIDE = f"{_STATE}, {_TAGS}, {_EDITED}"
 MEMORY_FIELDS = f"{column_list()}, {_BESIDE.format(seq='working_memory.seq')}"
 ARCHIVE_FIELDS = f"{column_list(prefix='a.')}, {_BESIDE.format(seq='a.seq')}"
 SEQ_AMONG = "seq IN (SELECT value FROM json_each(?))"
-"""One text for any number of rows: SQLite reads a statement once, and these are asked again."""
+"""The same text for any number of rows, so that SQLite prepares the statement only once."""
 
 
 def instant_text(moment: datetime) -> str:
@@ -114,12 +114,12 @@ _TRANSLATIONS = [
         (r"\bcoalesce\(period_from, covers_from\)", "ifnull(period_from, covers_from)"),
     )
 ]
-"""From PostgreSQL's language to SQLite's, as far as common statements use what differs."""
+"""Replacements that turn the common statements from PostgreSQL's dialect into SQLite's."""
 _WITH_MEMORY = re.compile(
     r"\b(fresh AS f|placed AS p)( ON .*?)? (?:LEFT )?JOIN memory AS m "
     r"ON m\.owner = \w\.owner AND m\.seq = \w\.(?:memory_)?seq"
 )
-"""A tier of PostgreSQL joined with its memories, which in SQLite is one table: here called `m`."""
+"""A tier of PostgreSQL joined with its memories; in SQLite this is one table, called `m` here."""
 _TIERS = {"fresh AS f": "working_memory AS m", "placed AS p": "archive AS m"}
 
 
@@ -280,7 +280,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
             ]
         )
 
-    def return_originals(
+    def return_to_working(
         self, key: Literal["seq", "episode_seq"], value: int
     ) -> list[int]:
         self.execute(
@@ -293,7 +293,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
         )
         return [seq for (seq,) in gone.fetchall()]
 
-    def leave_secrets(self, seq: int, episode: int) -> None:
+    def share_secret_marks(self, seq: int, episode: int) -> None:
         for kind, value in self.execute(
             "SELECT kind, value FROM detail WHERE memory_seq = ? AND sensitive", (seq,)
         ).fetchall():
@@ -304,8 +304,8 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
                 (kind, value, episode, seq, value),
             )
 
-    def restate_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
-        self.leave_secrets(seq, episode)
+    def refresh_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
+        self.share_secret_marks(seq, episode)
         self.execute("DELETE FROM detail WHERE memory_seq = ?", (seq,))
         secrets = self.execute(
             "SELECT k.name, d.value FROM archive AS a JOIN detail AS d ON d.memory_seq = a.seq "
@@ -313,9 +313,9 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
             (episode,),
         ).fetchall()
         self.insert_episode_details(details_with_secrets(memory, secrets), episode)
-        self.leave_secrets(seq, episode)
+        self.share_secret_marks(seq, episode)
 
-    def write_words(
+    def write_edited_text(
         self,
         seq: int,
         episode: int | None,
