@@ -129,7 +129,12 @@ class ContextManager:
         older messages, newest first, until one does not fit. `memory_results` are texts to quote;
         `tool_definitions` are only counted. Parts that cannot fit are reported, not raised.
         """
-        sections = self._write_sections(memory_results or (), learnings or ())
+        sections = self._write_sections(
+            memory_results or (),
+            learnings or (),
+            memory_tokens=self.budget.memory,
+            learnings_tokens=self.budget.learnings,
+        )
         lent = sections.unused if self._reclaim_unused else 0
         window = self.select_window(
             system, new_message, history, summaries=summaries or (), lent_tokens=lent
@@ -188,9 +193,18 @@ class ContextManager:
         memory_results: Sequence[str | Quoted] = (),
         learnings: Sequence[str] = (),
         tool_definitions: Sequence[Any] | None = None,
+        memory_tokens: int,
+        learnings_tokens: int,
     ) -> ContextWindow:
         """Return the context: the messages of `window`, and as much memory and learnings as fit."""
-        sections = self._write_sections(memory_results, learnings, window.spare_tokens)
+        spare = sys.maxsize if window.spare_tokens is None else window.spare_tokens
+        sections = self._write_sections(
+            memory_results,
+            learnings,
+            memory_tokens=memory_tokens,
+            learnings_tokens=learnings_tokens,
+            spare_tokens=spare,
+        )
         return self._assemble(window, sections, tool_definitions)
 
     def _assemble(
@@ -241,34 +255,36 @@ class ContextManager:
         self,
         snippets: Sequence[str | Quoted],
         learnings: Sequence[str],
-        spare_tokens: int | None = None,
+        *,
+        memory_tokens: int,
+        learnings_tokens: int,
+        spare_tokens: int = sys.maxsize,
     ) -> _AddedSections:
-        """Return the sections of memory and learnings, each within its share, all within `spare_tokens`."""
-        counter, budget = self._counter, self.budget
-        spare = sys.maxsize if spare_tokens is None else spare_tokens
+        """Return both sections within their tokens, and together within `spare_tokens`."""
+        counter, budget, spare = self._counter, self.budget, spare_tokens
         headings = counter.text(LEARNINGS_HEADING) + JOINT_TOKENS
         lessons, learnings_shown = write_learnings_section(
             learnings,
-            tokens=min(budget.learnings, spare - headings),
+            tokens=min(learnings_tokens, spare - headings),
             counter=counter,
             shrink=self._shrink_learnings,
         )
-        learnings_tokens = counter.text(lessons) if lessons else 0
-        spare -= learnings_tokens + JOINT_TOKENS
+        lessons_tokens = counter.text(lessons) if lessons else 0
+        spare -= lessons_tokens + JOINT_TOKENS
         headings = counter.text(MEMORY_HEADING) + JOINT_TOKENS
         memory, memory_shown = write_memory_section(
-            snippets, tokens=min(budget.memory, spare - headings), counter=counter
+            snippets, tokens=min(memory_tokens, spare - headings), counter=counter
         )
-        memory_tokens = counter.text(memory) if memory else 0
+        shown_tokens = counter.text(memory) if memory else 0
         return _AddedSections(
             memory=memory,
             memory_shown=memory_shown,
-            memory_tokens=memory_tokens,
+            memory_tokens=shown_tokens,
             learnings=lessons,
             learnings_shown=learnings_shown,
-            learnings_tokens=learnings_tokens,
-            unused=max(0, budget.memory - memory_tokens)
-            + max(0, budget.learnings - learnings_tokens),
+            learnings_tokens=lessons_tokens,
+            unused=max(0, budget.memory - shown_tokens)
+            + max(0, budget.learnings - lessons_tokens),
         )
 
 

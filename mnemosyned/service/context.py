@@ -86,6 +86,10 @@ KEYWORDS_MIN = 2
 """Minimum keywords of a memory to be quoted."""
 LEARNINGS_MAX = 1_000
 """Newest learnings considered; a context shows five."""
+UNUSED_TOKENS = 2_000
+"""Tokens left unused by the conversation that memory and learnings may take beyond their shares."""
+LEARNINGS_PART = 4
+"""The part of these for learnings is one in so many."""
 
 
 _BUDGET_NAMES = {field.name: field.name for field in fields(TokenBudget)} | {
@@ -249,16 +253,6 @@ class WindowService:
         question = " ".join(message_text(new).replace("\0", " ").split())[
             :QUERY_CHARS_MAX
         ]
-        # Learnings of its sources and of none; without a source, of all.
-        sources = (*names(request.source), None) if request.source else ()
-        learnings = select_relevant(
-            self.store.learnings.find(sources=sources, limit=LEARNINGS_MAX),
-            question=_make_subject_text(request, question),
-            now=self.clock.now(),
-            budget_tokens=budget.learnings,
-            count=counter.text,
-            rate=self.rate,
-        )
         chosen = WindowFitter(
             request.system,
             new,
@@ -267,6 +261,19 @@ class WindowService:
             counter=counter,
             tools=request.tools,
         ).fit()
+        memory_tokens, learnings_tokens = _limit_sections(
+            request, budget, unused=chosen.spare_tokens or 0
+        )
+        # Learnings of its sources and of none; without a source, of all.
+        sources = (*names(request.source), None) if request.source else ()
+        learnings = select_relevant(
+            self.store.learnings.find(sources=sources, limit=LEARNINGS_MAX),
+            question=_make_subject_text(request, question),
+            now=self.clock.now(),
+            budget_tokens=learnings_tokens,
+            count=counter.text,
+            rate=self.rate,
+        )
         manager = ContextManager(
             budget,
             counter=counter,
@@ -279,6 +286,8 @@ class WindowService:
             memory_results=[quoted for *_, quoted in recalled],
             learnings=[learning.text for learning in learnings],
             tool_definitions=request.tools,
+            memory_tokens=memory_tokens,
+            learnings_tokens=learnings_tokens,
         )
         quoted = recalled[: window.memory_shown]
         rules = learnings[: window.learnings_shown]
@@ -584,6 +593,22 @@ class WindowService:
         return merged
 
 
+def _limit_sections(
+    request: Context, budget: TokenBudget, *, unused: int
+) -> tuple[int, int]:
+    """Return the maximum tokens of memory and of learnings: their shares, or part of the unused tokens.
+
+    A share that the request gives is not exceeded, nor is one of 0.
+    """
+    unused = min(unused, UNUSED_TOKENS)
+    memory, learnings = budget.memory, budget.learnings
+    if request.memory_fraction is None and budget.memory_fraction:
+        memory = max(memory, unused)
+    if request.learnings_fraction is None and budget.learnings_fraction:
+        learnings = max(learnings, unused // LEARNINGS_PART)
+    return memory, learnings
+
+
 def _make_subject_text(request: Context, question: str) -> str:
     """Return the question, or if it has no content words (like "go on"), with the last user message added."""
     if Relevance(question, QuestionTimes()).has_content:
@@ -610,24 +635,24 @@ def _list_quotable_texts(
     has by memory id the learnings to leave out.
     """
     asked = parse_terms(question)
-    for hit in hits:
-        for line in hit.lines or (hit,):
-            text = line.content
-            if rules := known.get(line.id):
-                text = leave_out_rules(rules, text, text)
-            words = _normalize_spaces(text)
-            asks = is_question(words) and not has_substance(words)
-            if asks or words in seen or len(find_keywords(words)) < KEYWORDS_MIN:
-                continue
-            seen.add(words)
-            snippet = cut_snippet(text, asked, width=QUOTED_CHARS_MAX)
-            quoted = Quoted(
-                text="\n".join([snippet, *(f"({ended.note})" for ended in line.ended)]),
-                said=line.created_at,
-                speaker=line.role,
-                source=": ".join(filter(None, (hit.owner, hit.source or hit.session))),
-            )
-            yield hit.owner, line.id, snippet, quoted
+    lines = [(line, hit) for hit in hits for line in hit.lines or (hit,)]
+    for line, hit in sorted(lines, key=lambda pair: -pair[0].score):
+        text = line.content
+        if rules := known.get(line.id):
+            text = leave_out_rules(rules, text, text)
+        words = _normalize_spaces(text)
+        asks = is_question(words) and not has_substance(words)
+        if asks or words in seen or len(find_keywords(words)) < KEYWORDS_MIN:
+            continue
+        seen.add(words)
+        snippet = cut_snippet(text, asked, width=QUOTED_CHARS_MAX)
+        quoted = Quoted(
+            text="\n".join([snippet, *(f"({ended.note})" for ended in line.ended)]),
+            said=line.created_at,
+            speaker=line.role,
+            source=": ".join(filter(None, (hit.owner, hit.source or hit.session))),
+        )
+        yield hit.owner, line.id, snippet, quoted
 
 
 def _normalize_spaces(words: str) -> str:

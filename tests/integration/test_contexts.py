@@ -40,6 +40,51 @@ def test_a_recalled_line_is_quoted_with_its_day_speaker_and_source(lab: Lab) -> 
     assert len(window.recalled) == 1
 
 
+def test_memory_fills_the_room_that_a_short_conversation_leaves(lab: Lab) -> None:
+    for number in range(1, 21):
+        lab.remember(
+            f"At gate {number} of the harbour, a guard named Olaf {number} keeps watch by night."
+        )
+    lab.learn("Always name the harbour gate first.")
+    asked, room = "Who is the guard at the harbour gate?", WITHOUT_RESERVES
+
+    window = lab.context(asked, total=600, **room)
+    limited = lab.context(asked, total=600, memory_fraction=0.15, **room)
+    busy = lab.context(asked, messages=[says("Fill. " * 240)], total=600, **room)
+
+    assert window.tokens.memory > 450
+    assert window.total <= 600
+    assert len(window.learnings) == 1
+    assert limited.tokens.memory <= 90
+    assert busy.tokens.memory <= 600 - busy.tokens.conversation
+    none = lab.context(asked, total=600, memory_fraction=0, **room)
+    assert not none.recalled
+
+
+def test_lines_of_summaries_are_quoted_best_first_and_not_summary_by_summary(
+    lab: Lab,
+) -> None:
+    for session, name in (("first", "Olaf"), ("second", "Ingrid")):
+        for text in (
+            f"{name} guards the harbour gate by night.",
+            f"{name} painted the gate.",
+            f"{name} swims in the harbour all winter long.",
+        ):
+            lab.remember(text, session=session, role="Ada")
+    lab.sleep(force=True)
+    asked = "Who guards the harbour gate by night?"
+
+    window = lab.context(asked)
+
+    hits = lab.recall(asked, limit=30).hits
+    lines = [line for hit in hits for line in hit.lines]
+    assert len(hits) == 2
+    assert len(lines) > len(hits)
+    best = sorted(lines, key=lambda line: -line.score)
+    assert window.recalled == [line.id for line in best]
+    assert window.recalled != [line.id for line in lines]
+
+
 def test_memory_can_stand_before_the_new_message_instead(lab: Lab) -> None:
     lab.remember("The harbour opens at seven.")
 
