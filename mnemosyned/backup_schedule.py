@@ -27,7 +27,7 @@ INTERVALS = {
     "daily": timedelta(days=1),
     "weekly": timedelta(weeks=1),
 }
-"""The schedules that have a name; a backup was missed when its interval is over."""
+"""Named schedules, each with its interval; after the interval a backup is due."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,7 +42,7 @@ class DatedBackup:
 
 @dataclass(frozen=True, slots=True)
 class BackupRetention:
-    """The rule of which scheduled backups stay: the newest ones, and the newest of each period."""
+    """Rule for which scheduled backups to keep: the newest ones, and the newest of each period."""
 
     newest: int = 0
     periods: tuple[tuple[str, int], ...] = ()

@@ -1,4 +1,4 @@
-"""Fair turns on the processor, of owners and of requests: the interpreter runs one thread at a time."""
+"""Fair shares of the processor for owners and requests, as Python runs one thread at a time."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 QUANTUM_S = 0.0005
-"""Processor time after which a thread looks whether it should rest."""
+"""Processor time after which a thread checks whether it should rest."""
 REST_TIMES = 4
-"""While others are at work, the threads of an owner that used more rest this many times as long as
-they all worked: a fifth of the processor is left to it."""
+"""Rest of an owner's threads that used more than others at work, as a multiple of the time in which they all
+worked: a fifth of the processor is left to the owner."""
 REST_STEP_S = 0.002
 AHEAD_S = 0.1
-"""Processor time that an owner may have used beyond another's before it rests for it: owners who use
-alike would else wait for each other, and leave the processor idle."""
+"""Processor time that an owner may use more than another before it rests. Without it, owners with equal use
+would wait for each other, and leave the processor idle."""
 WAITING_S = 0.05
-"""An owner whose threads gave no sign of work for so long waits for the database, as for a lock."""
+"""Seconds without a sign of work after which an owner is taken to wait for the database, as for a lock."""
 FORGOTTEN_S = 5.0
-"""What owners used counts half after so long: whoever writes batches uses much, with pauses."""
+"""Seconds after which past use counts half, as owners who write batches use much, with pauses."""
 _thread = threading.local()
 
 
@@ -116,14 +116,14 @@ class FairTurns:
 
 
 USERS_MAX = 10_000
-"""Owners whose use is remembered; whoever used something longest ago is forgotten first."""
+"""Maximum owners whose use is remembered; the least recent is dropped first."""
 
 
 class OwnerAllowance:
-    """An amount that each owner may use in a period, at once or bit by bit; safe from any thread.
+    """Limit on how much each owner may use in a period, at once or in parts. Safe from any thread.
 
-    The used budget refills evenly over the period. A use may exceed what is left: the next one then
-    waits until the excess has come back, too.
+    The used amount refills evenly over the period. A use may exceed what is left: the next one then waits until
+    the excess has refilled, too.
     """
 
     def __init__(
@@ -168,19 +168,19 @@ class OwnerAllowance:
 ACTIVE_S = 0.5
 """Seconds after the last answer during which another request is expected."""
 YIELD_MAX_S = 0.05
-"""The longest that a group waits for requests: a cycle makes progress whatever the traffic."""
+"""Maximum wait of a group for requests, so that a cycle makes progress whatever the traffic."""
 POLL_S = 0.001
 WORK_REST_TIMES = 9
-"""While requests come in, a cycle leaves disk, writer and processor alone for this many times as
-long as it used them. It then takes ten times as long; p95 of remember, up to three times what it is
-without a cycle, comes down to one and a half times."""
+"""Rest of a cycle while requests come in, as a multiple of the time for which it used disk, writer and
+processor. The cycle then takes ten times as long; p95 of remember falls from three times its usual value to one
+and a half times."""
 REST_MAX_S = 0.05
-"""The longest rest: a cycle makes progress however slow the machine is."""
+"""Maximum rest, so that a cycle makes progress however slow the machine is."""
 QUIET_WAIT_MAX_S, QUIET_POLL_S = 0.5, 0.05
-"""The longest wait of work that is not urgent, such as a batch of vectors of some 20 ms: it takes a
+"""Maximum wait of work that is not urgent, such as a batch of vectors of some 20 ms, which then takes a
 twenty-fifth of a processor under load."""
 BUSY_ANSWERS = 20
-"""Answers in one to two seconds from which on clients would notice a purge of the file."""
+"""Answers within one to two seconds from which clients would notice a purge of the file."""
 
 
 class ForegroundGate:

@@ -27,7 +27,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A status with a body, or with a stream that is sent while it is made."""
+    """A status with a body, or with a stream that is sent while it is being made."""
 
     status: HTTPStatus
     body: bytes = b""
@@ -52,7 +52,7 @@ Route = Callable[[HttpRequest], Response]
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A path's handler and the methods it takes; HEAD comes with GET."""
+    """A path's handler and the methods that it allows; HEAD is allowed with GET."""
 
     route: Route
     methods: tuple[str, ...] = ("GET",)

@@ -11,7 +11,7 @@ _PAIRS = [first + second for first in CROCKFORD for second in CROCKFORD]
 """Ten bits each: half as many steps to write an id."""
 _CHARS, _TIME_CHARS = 26, 10
 _TAIL_BITS = 60
-"""The last twelve letters of an id; those before them stay the same within a millisecond."""
+"""Bits of the last twelve letters of an id; the letters before stay the same within a millisecond."""
 
 
 def _encode_bits(value: int, *, bits: int) -> str:

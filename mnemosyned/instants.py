@@ -19,7 +19,7 @@ def shift(moment: datetime, by: timedelta) -> datetime:
 
 
 def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
-    """Return a moment in a zone, None for the process's own; an end of the calendar if it is outside that."""
+    """Return a moment in a zone (None: the process's own), or an end of the calendar if it is outside."""
     try:
         return moment.astimezone(zone)
     except (OverflowError, ValueError):

@@ -39,11 +39,11 @@ finally:
 
 ROOT = "mnemosyned"
 ERRORS_MAX = 10
-"""Errors of a chain or a group that are shown."""
+"""Maximum errors shown of a chain or a group."""
 FRAMES_MAX = 50
 QUEUE_BYTES_MAX = 1 << 20
 WAIT_S = 0.1
-"""Time a caller waits for its line to be written, so that a crash right after loses none."""
+"""Seconds that a caller waits for its line to be written, so that a crash right after loses no line."""
 FLUSH_S = 1.0
 
 

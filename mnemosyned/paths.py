@@ -21,11 +21,11 @@ PATH_BYTES_MAX = 4_095
 DATABASE_PATH_BYTES_MAX = 512
 """Bytes of a path that SQLite takes, with the suffix of its journal."""
 DATABASE_SUFFIX = ".before-restore-20260101T000000Z-journal"
-"""The longest suffix of a file beside a database: of one that a restore set aside."""
+"""The longest suffix of a file next to a database: of a database that a restore set aside."""
 SOCKET_PATH_BYTES_MAX = 107
 """Bytes of a path that the system takes for a Unix socket."""
 DEPTH_MAX = 256
-"""Folders within each other; Python's own functions for paths recurse at each."""
+"""Maximum folders within each other, as Python's own functions for paths call themselves for each."""
 SHOWN_CHARS_MAX = 120
 _FAULTS = {
     errno.ELOOP: "its symbolic links lead in a circle; name the file itself",

@@ -176,7 +176,7 @@ def connection_path() -> str:
 
 
 def saved_connection() -> SavedConnection | None:
-    """Return the login's connection; None without one. Raises `ValueError` if unreadable."""
+    """Return the connection saved by `mnem login`; None without one. Raises `ValueError` if unreadable."""
     file = connection_path()
     try:
         with open(file, "rb") as opened:  # noqa: PTH123

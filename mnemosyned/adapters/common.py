@@ -19,7 +19,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 Steps = Generator[Request[Any], Any, R]
-"""Yields requests, is sent their results or thrown their errors, and returns an `R`."""
+"""Generator of requests: it gets each result or error back, and returns an `R` at its end."""
 
 
 async def run_steps_async(steps: Steps[R], caller: AsyncCaller) -> R:

@@ -41,12 +41,12 @@ from mnemosyned.verbs.retention import Forget
 Namespace = tuple[str, ...]
 
 SEARCHED_MAX = 100
-"""The most hits that `recall` answers, and so the most items a query finds."""
+"""Maximum hits that `recall` returns, and so the maximum items that a query finds."""
 KEY_MARK = ".."
 """Separates a namespace from a key: labels of namespaces are not empty and have no period."""
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
-"""The end of validity of entries that are not to be recalled."""
+"""End of validity for entries that recall must not find."""
 _EQUALITIES: dict[str, Callable[[Any, Any], Any]] = {"$eq": eq, "$ne": ne}
 _ORDERS: dict[str, Callable[[float, float], bool]] = {
     "$gt": gt,
@@ -88,7 +88,10 @@ class MnemosyneStore(BaseStore):
         return await run_steps_async(self._results_of(list(ops)), self._async_caller)
 
     def _results_of(self, ops: list[Op]) -> Steps[list[Result]]:
-        """Return steps that run all reads, then the last `put` of each item; they return a result per op."""
+        """Return a generator of requests that run all reads, then the last `put` of each item.
+
+        Its value has a result for each operation.
+        """
         order = [index for index, op in enumerate(ops) if not isinstance(op, PutOp)]
         puts = {
             (op.namespace, op.key): index
@@ -102,7 +105,7 @@ class MnemosyneStore(BaseStore):
         return results
 
     def _steps_of(self, op: Op) -> Steps[Result]:
-        """Return steps that run an operation. Raises `ValueError` for an unknown kind."""
+        """Return a generator of requests that run an operation. Raises `ValueError` for an unknown kind."""
         match op:
             case GetOp():
                 return self._get_item(op.namespace, op.key)

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from mnemosyned.storage.postgres.store import OwnedStores
 
 EMBEDDER_TURNS = 4
-"""A thread waits for so many calls of others at most, each as long as it may be."""
+"""Maximum calls of other threads that a thread waits for, each as long as it may take."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -246,7 +246,7 @@ def similarity_min_of(embedding: EmbeddingConfig, embedder: Embedder) -> float:
 def make_shared_vectors(
     stores: OwnedStores, embedder: Embedder | None, gate: ForegroundGate
 ) -> SharedVectors | None:
-    """Return the part that embeds all owners' memories, yielding to requests; None without a model."""
+    """Return the embedding thread for all owners' memories, which yields to requests; None without a model."""
     if embedder is None:
         return None
     from mnemosyned.search.vectors.owners import SharedVectors  # noqa: PLC0415 only with a model
@@ -267,7 +267,7 @@ def make_shared_vectors(
 
 
 CACHE_BYTES_MAX = 12_000_000
-"""A little less than one busy connection would fill. Under load all five filled theirs: 48 MB."""
+"""A little less than one busy connection would fill. Under load all five connections filled theirs: 48 MB."""
 
 
 @dataclass(eq=False)

@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from mnemosyned.storage.postgres.store import OwnedStores
 
 PAGE = 200
-"""Owners of a round that are listed at once."""
+"""Number of owners that a round lists at once."""
 FIGURES_S = 30.0
-"""Totals of all owners are asked for so often at most."""
+"""Minimum seconds between two reads of all owners' totals."""
 TURN_S = 20.0
-"""Time of a background cycle after which the next owner has its turn, between two groups."""
+"""Seconds after which a background cycle lets the next owner have a turn, between two groups."""
 PASSES_MAX = 1_000
-"""Turns of one owner in a round; what is left then waits for the next round."""
+"""Maximum turns of one owner in a round; the rest waits for the next round."""
 REST_TIMES, REST_MAX_S = 4, 30.0
-"""Rest after purges, as many times as long as they took, but at most so many seconds."""
+"""Rest after purges, as a multiple of their time, and its maximum in seconds."""
 ASKED_MAX = 100_000
-"""Owners that may wait for the background; others are found by the next round."""
+"""Maximum owners in the queue for upkeep; the next round finds the others."""
 
 R = TypeVar("R")
 log = logger()
@@ -115,7 +115,7 @@ class OwnerRounds:
         self.owners.save_uses(now=True)
 
     def request_upkeep(self, owner: int) -> None:
-        """Queue a purge of an owner's memory and a cut to its capacity, unless too many owners wait."""
+        """Queue the purge of an owner's memory and the reduction to its capacity, unless the queue is full."""
         if len(self._requested) < ASKED_MAX:
             self._requested.add(owner)
             self.scheduler.enforce_cap_soon()

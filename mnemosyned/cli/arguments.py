@@ -24,10 +24,8 @@ FROM_STDIN = {
     "query": "ask something: mnem {} when do we deploy",
     "message": "say what the message is: mnem {} when do we deploy",
 }
-"""Arguments of several words, which need no quotes: left out, or -, they come from standard input.
-
-The values are hints, printed if standard input is a terminal.
-"""
+"""Arguments of several words, without quotes; if left out, or -, they come from standard input. The values are
+hints, printed if standard input is a terminal."""
 SHORT = {
     "limit": "-n",
     "session": "-s",
@@ -42,9 +40,9 @@ METAVARS = {"supersedes": "ID", "after": "ID", "project": "DIR|KEY"} | dict.from
     ("since", "until", "asked_at", "created_at", "valid_until"), "TIME"
 )
 FOR_PROGRAMS = {"after", "mark", "if_text", "id_prefix", "reported_tokens"}
-"""Fields that programs need and people do not: their options stand on no help page."""
+"""Fields for programs, whose options are on no help page."""
 FIRST = {"tag": "tags", "untag": "tags"}
-"""By verb: the field that is its first argument, although other clients give it by name."""
+"""Field that is a verb's first argument in the shell, although other clients give it by name."""
 
 
 def make_parameter(
@@ -52,7 +50,7 @@ def make_parameter(
 ) -> click.Parameter:
     """Return a click argument for a positional field of a verb, else an option.
 
-    The value stays the typed text, which the verb parses later.
+    click leaves the value as the typed text, which the verb parses later.
     """
     kind, description = _unwrap_metadata(field.type)
     if field.name in (*verb.__match_args__, FIRST.get(verb.verb_name())):

@@ -87,7 +87,7 @@ def _list_file() -> Path:
 
 
 SHOWN_MAX = 8
-"""Ids shown of several with the same prefix."""
+"""Maximum ids shown of those with the same prefix."""
 LISTED_MAX = 1_000
 """Learnings and cycles that are searched for an id."""
 WORDS_CHARS = 50
@@ -181,7 +181,7 @@ _KINDS = {
     "undo": "action",
     "log": "cycle",
 }
-"""By verb: what its ids are of, if not of memories and summaries alone."""
+"""Kinds of a verb's ids, unless they are of memories and summaries only."""
 
 
 def _list_named(kind: str, client: Connection) -> Iterator[Named]:

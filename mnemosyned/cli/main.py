@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _REFUSES_URLS = "_refuses_urls"
-"""The attribute of a callback that checks for a URL first."""
+"""Attribute of a callback that refuses a URL before it runs."""
 
 
 class CommandTable(click.Group):

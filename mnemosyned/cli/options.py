@@ -37,11 +37,11 @@ _HELP = {
 }
 _METAVARS = {SOCKET: "PATH", URL: "URL", TOKEN_FILE: "FILE", CA: "FILE", OWNER: "NAME"}
 ALL_COMMANDS = "mnemosyned.all_commands"
-"""The key of the context under which it is noted that the help page is to list every command."""
+"""Key in the click context: True if the help page must list every command."""
 _IS_LOCAL = "mnemosyned.local"
-"""The key of the context whose value is True for a command about this machine's daemon alone."""
+"""Key in the click context: True for a command about this machine's daemon only."""
 _TYPED = "mnemosyned.address"
-"""The key of the context under which the options of the address are stored."""
+"""Key in the click context for the typed options of the daemon's address."""
 
 
 def address_options(*, hidden: bool, taken: Sequence[str] = ()) -> list[click.Option]:
@@ -147,7 +147,8 @@ def use_local_daemon(context: click.Context, form: str = "") -> None:
 
 FORMATS = ("table", "tsv", "jsonl", "json", "ids")
 FORMATS_OF_FILES = ("export", "import")
-"""Commands whose `--format` is of a file; before their name it is of the answer."""
+"""Commands whose own `--format` is the format of a file; before their name, the option is that of the
+answer."""
 VARIABLE = "MNEM_FORMAT"
 _FORMAT = "mnemosyned.format"
 _NO_PAGER = "mnemosyned.no_pager"

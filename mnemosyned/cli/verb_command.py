@@ -32,7 +32,7 @@ CONFIRMED = {
     "pin": ("change memories", "pinned"),
     "unpin": ("change memories", "unpinned"),
 }
-"""Verbs that ask for a confirmation, with what they do, and their participles."""
+"""Verbs that ask for confirmation, each with its word and participle for the question."""
 UNDO_QUESTIONS = {
     "sleep": "Undo this sleep cycle? Its summaries are deleted.",
     "import": "Undo this import? What it brought is forgotten.",

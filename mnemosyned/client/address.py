@@ -16,9 +16,10 @@ from mnemosyned.errors import ForeignDaemon, InvalidRequest
 LISTENER_S = 1.0
 """Time limit to ask who listens on a socket."""
 IDLE_MAX = 4
-"""Idle connections a client keeps: each counts against the daemon's limit."""
+"""Maximum idle connections that a client keeps: each counts toward the daemon's limit."""
 IDLE_S = 60.0
-"""Time for which one is kept: after a sleep of this machine, its end may be unknown here."""
+"""Seconds for which an idle connection is kept: if this machine slept, the daemon may have closed it
+unnoticed."""
 
 
 class Address:

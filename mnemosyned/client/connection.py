@@ -30,7 +30,7 @@ LONG_TIMEOUT_S = 3_600.0
 TIMEOUT_MAX_S = 365 * 86_400
 """More than anybody waits, and a time that a socket takes."""
 ATTEMPTS = 5
-"""Attempts to send a request that the daemon hung up on before it had read it."""
+"""Maximum attempts to send a request if the daemon closes the connection before reading it."""
 
 
 def check_timeout(timeout_s: float) -> float:
@@ -231,10 +231,9 @@ class Connection:
     def events(self, *, after: int | None = None) -> Iterator[Event]:
         """Return an iterator of the daemon's events from now on, until the daemon stops.
 
-        It includes what happens after the return, unless so many events wait to be read that the
-        daemon drops the reader, with a last event that says so. `after` is the id of an event: later
-        events that are still kept come first. Raises `DaemonUnreachable` if the connection is lost,
-        and `DaemonBusy` for too many readers; the iterator raises them too.
+        With `after`, the id of an event, later events that are still kept come first. A reader that is too slow
+        is dropped; its last event says so. Raises `DaemonUnreachable` if the connection is lost, and
+        `DaemonBusy` for too many readers; the iterator raises them too.
         """
         stream = self._read_streams(after)
         next(stream)

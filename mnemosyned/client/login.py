@@ -33,7 +33,7 @@ def check_writable() -> None:
 
 
 def ask_for_token(remote: RemoteDaemon, request: Login | Renew) -> Enrolment:
-    """Send a request without login and owner, also removed from `remote`; return the daemon's token."""
+    """Send a request without token and owner (removed from `remote`); return the token that was issued."""
     remote.saved = remote.owner = None  # else it would be renewed before
     address = remote.load_authorities()
     with Connection.to(address, timeout_s=20.0) as client:

@@ -114,26 +114,26 @@ def notify_service_manager(*states: str) -> None:
 
 EXIT_FAILED = 1
 EXIT_CONFIG = 78
-"""EX_CONFIG of sysexits.h: starting again will not help."""
+"""EX_CONFIG of sysexits.h: a restart will not help."""
 HEARTBEAT_S = 10.0
 QUIET_S = 15.0
-"""Without a request for so long, the daemon is idle: it keeps no caches for the next one."""
+"""Seconds without a request after which the daemon is idle, and frees its caches."""
 CLOCK_JUMP_S = 5.0
-"""Wall clock and waiting time further apart than this: the machine was suspended."""
+"""Difference between wall clock and waiting time, in seconds, from which the machine was suspended."""
 EXTENSION_S = 30
 METRICS_LIMITS = LimitsConfig(threads=2, connections_max=32, body_bytes_max=1)
 DRAIN_POLL_S = 0.2
-"""How soon a second stop signal ends the drain."""
+"""Seconds until a second stop signal ends the drain."""
 AWAIT_MIN_S, AWAIT_MAX_S = 0.25, 5.0
-"""Pauses between two attempts to open a database whose server is away."""
+"""Pauses between two attempts to open a database whose server cannot be reached."""
 AWAIT_TOLD_S = 600.0
-"""Interval of log lines while one is awaited for the same reason."""
+"""Interval of log lines while the daemon waits for a database for the same reason."""
 SWITCH_S = 0.0001
-"""Python's 5 ms would be waited for at each of a request's changes of thread: beside a thread that
-computes, as a cycle does, a remember takes 30 ms at the median, and 3 ms with this."""
+"""Interval at which Python switches threads. With Python's 5 ms, a remember next to a thread that computes, as
+a cycle does, takes 30 ms at the median, and 3 ms with this."""
 SERVED_SWITCH_S = 0.0005
-"""The same for a daemon that serves owners: eight questions at once spend a fifth less of the processor,
-as threads that compute are changed less often (`make bench-team`)."""
+"""The same for a daemon that serves owners: eight questions at once take a fifth less processor time, as busy
+threads are switched less often (`make bench-team`)."""
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
 

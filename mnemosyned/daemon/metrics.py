@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 METRICS_PATH = "/metrics"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LABEL_SETS_MAX = 1_000
-"""Label sets of one family; further ones are not counted."""
+"""Maximum sets of labels of one metric; further ones are not counted."""
 
 MetricTexts = Mapping[str, Mapping[str, str]]
 """Lines of help by kind of metric, `counter`, `gauge` or `histogram`, and by name."""
@@ -49,7 +49,7 @@ class Sample(NamedTuple):
 
 
 Collector = Callable[[], Iterable[Sample]]
-"""Brings figures when they are asked for; those of one metric follow each other."""
+"""Function that returns samples for `/metrics`; those of one metric follow each other."""
 
 
 def samples_by(name: str, label: str, values: Mapping[str, float]) -> Iterator[Sample]:
@@ -143,7 +143,7 @@ def _format_number(value: float) -> str:
 
 
 Trace = Callable[[HttpRequest, str, HTTPStatus, float], None]
-"""Takes an answered request, its label, its status and the seconds that it took."""
+"""Function that records an answered request: its label, its status and the seconds that it took."""
 BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
 OTHER = "other"
 """The label of all paths that do not exist."""
@@ -313,7 +313,7 @@ def memory_samples(memory: OpenMemory) -> Iterator[Sample]:
 LIVE_PATH, READY_PATH = PROBE_PATHS = ("/livez", "/readyz")
 """Answered without a token, as balancers have none."""
 CACHED_S = 1.0
-"""A check serves the requests of so many seconds."""
+"""Seconds for which the result of a check answers further requests."""
 CHECK_MAX_S = 3.0
 """A check that takes longer has failed."""
 PASSED, UNKNOWN = "ok", "unknown"

@@ -24,19 +24,19 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import OWN_SCOPES, HolderByName, Scope, TokenHolder
 
 LEEWAY_S = 30
-"""How far the clocks of provider and daemon may be apart."""
+"""Maximum difference in seconds between the clocks of provider and daemon."""
 ALGORITHMS = {"RSA": "RS256", "EC": "ES256"}
-"""The algorithm of keys, by type: a key is never used with another."""
+"""The only algorithm used with a key, by the type of the key."""
 RSA_BITS_MIN, CURVE = 2_048, "P-256"
 KEYS_S = 900.0
-"""Keys older than this are asked for again."""
+"""Age in seconds from which keys are fetched again."""
 KEYS_MAX_S = 86_400.0
-"""Keys older than this are not used any more, should the provider be away for so long."""
+"""Age in seconds from which keys are not used any more, even if the provider cannot be reached."""
 REFRESH_S = 60.0
-"""Keys are asked for so often at most, whatever tokens name."""
+"""Minimum seconds between two fetches of keys, whatever keys the tokens name."""
 FETCH_S = 5.0
 WAIT_S = 2 * FETCH_S
-"""A request with an unknown key waits so long for another's fetch of discovery and keys."""
+"""Seconds that a request with an unknown key waits for another request's fetch."""
 BYTES_MAX = 1 << 20
 LATEST = 253_402_300_799
 """The end of the year 9999."""
@@ -44,7 +44,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 EVERYBODY = "*"
 """The group that each user is in."""
 KEY_ID_CHARS = 100
-"""Of a key that the provider does not have, in the log."""
+"""Characters in the log of the id of a key that the provider does not have."""
 NO_KEYS = "it publishes no key for RS256 or ES256 that has an id (kid)"
 AWAY = "the identity provider cannot be asked for its keys now; try again in a moment"
 

@@ -56,7 +56,7 @@ _RAISES = re.compile(r"\n\s*Raises (.*)", re.DOTALL)
 
 @cache
 def openapi(*, serves_owners: bool = False) -> Schema:
-    """Return the OpenAPI document, made from the verbs' types, also those about owners if served."""
+    """Return the OpenAPI document, made from the verbs' types; with `serves_owners`, verbs about owners too."""
     verbs = {name: VERBS[ALIASES.get(name, name)] for name in (*VERBS, *ALIASES)}
     if serves_owners:
         # Loaded here: a memory with one owner has none of them.

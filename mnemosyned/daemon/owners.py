@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from mnemosyned.storage.postgres.owners import PostgresOwners
 
 TRIES_OF_ADDRESS, TRIES_OF_ALL = 10, 300
-"""Codes that may be refused within a window: of a machine, and of all together."""
+"""Maximum wrong codes within a window: from one machine, and from all together."""
 CODE_REFUSED = "this code is unknown, was used or has expired; ask who runs the server for another invitation"
 NOT_RENEWED = (
     "this token is not valid any more; ask who runs the server for an invitation"
@@ -220,14 +220,14 @@ def _secret_response(result: object) -> Response:
 
 
 KEPT_S = 1.0
-"""A token that was revoked is refused so long after, at the latest."""
+"""Seconds for which a token's holder is cached: a revoked token is refused after this time at the latest."""
 KEPT_MAX = 10_000
 JWT_FORM = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
 """A token of an identity provider: three parts in base64, of which the signature may be missing."""
 SECRET_HEADER = "mnemosyne-proxy-secret"  # noqa: S105 a name
 SECRET_CHARS_MIN = 32
 UNKNOWN_MAX = 1_000
-"""Of those that are none: they take no place from tokens, however many are tried."""
+"""Maximum unknown tokens in the cache, apart from valid ones, so that tries displace no valid token."""
 REFUSED = "this token is unknown, has expired or was revoked; ask who runs the server for another"
 REFUSED_PROVIDED = (
     "this token of the identity provider has expired, is too long or is not accepted; get another, "
@@ -335,7 +335,7 @@ class ProxyNames:
 
 Table = Mapping[str, Resource]
 TABLES_MAX = 64
-"""Tables of one memory, by the scopes and groups of tokens."""
+"""Maximum tables of resources for one memory, by the scopes and groups of tokens."""
 UNVERIFIED = "whose token or code this is cannot be looked up in the database now; try again in a moment"
 
 
@@ -643,7 +643,7 @@ BY_ID = (
     *(Get, Expand, EditMemory, Tag, Untag, Pin, Unpin, Forget, Restore),
     *(EditLearning, RemoveLearning, UndoEnding, Undo),
 )
-"""Verbs that find the memory of their id themselves: one's own first, then those of one's groups."""
+"""Verbs with an id, which work in the first memory that has it: one's own, then those of one's groups."""
 
 
 class MemberCaller(resources.ScopedCaller):
@@ -744,5 +744,5 @@ class MemberCaller(resources.ScopedCaller):
 
 
 def _log_about(owner: int) -> None:
-    """Note for the audit log whose memory this thread's request is about; remove groups noted before."""
+    """Note for the audit log whose memory this thread's request concerns, in place of earlier notes."""
     REQUESTER.set(REQUESTER.get()._replace(about=owner, groups=()))

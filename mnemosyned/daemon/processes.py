@@ -40,23 +40,23 @@ COMMAND = (
     "from mnemosyned.daemon.main import main; main()",
 )
 SERVICE_VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
-"""Of the environment: systemd hears of the first process alone."""
+"""Environment variables of systemd, which hears from the first process only."""
 ONCE = ("process_start_time_seconds",)
-"""Metrics that are not added up."""
+"""Metrics that are not summed over processes."""
 SLOTS = 4_096
-"""Of owners with readers, by number; two owners with one slot only cost messages."""
+"""Number of slots for owners with readers, by owner number; two owners in one slot only cause more messages."""
 ALWAYS = 2**63
 MESSAGES_MAX = 10_000
-"""Messages that wait for a process; further ones are lost, and readers are told."""
+"""Maximum messages that wait for a process; more are lost, and readers get an event about that."""
 READY_S = 15.0
-"""How long the first process waits at its start for the others."""
+"""Seconds that the first process waits for the others at its start."""
 ANSWER_S = 2.0
 SILENT_S = 60.0
-"""A process that answers nothing for so long is killed."""
+"""Seconds without an answer after which a process is killed."""
 PAUSE_MIN_S, PAUSE_MAX_S = 0.5, 60.0
-"""Before a process that ended is started again; doubled for one that lived less than a minute."""
+"""Pause before an ended process is started again; doubled for one that ran less than a minute."""
 STOP_S = 20.0
-"""How long processes that were told to stop are waited for, beyond the time of draining."""
+"""Seconds to wait, beyond the time of draining, for processes that have to stop."""
 READY, EVENT, LOST, SAMPLES = range(4)
 
 Message = tuple[int, int, int, bytes]
@@ -84,7 +84,7 @@ class SharedReaders:
         self._processes = processes
 
     def has_readers(self, owner: int) -> bool:
-        """Return whether an owner has readers in any process, or had some a moment ago."""
+        """Return whether an owner has readers of events in any process, or had some a moment ago."""
         now_ms, slot = time.monotonic_ns() // 1_000_000, owner % SLOTS
         return any(
             self._table[process * SLOTS + slot] > now_ms
@@ -188,7 +188,7 @@ class ProcessRelay:
             self.spread(message)
 
     def spread(self, message: Message) -> None:
-        """Hand a message to all processes: an event, with its owner's next number, or a loss of events."""
+        """Send a message to all processes: an event with its owner's next number, or a notice of a loss."""
         kind, owner, _, encoded = message
         # Within the lock: all processes get the events of an owner in one order.
         with self._changing:
@@ -308,7 +308,7 @@ class FirstProcess:
         return partial(self.sum_samples, own)
 
     def check(self, received: object) -> None:
-        """Pass on a SIGHUP if `received`, kill processes silent for `SILENT_S`, and ask for a sign of life."""
+        """Pass on a SIGHUP (if `received`), kill processes silent for `SILENT_S`, and ask for an answer."""
         if received:
             self.signal_all(signal.SIGHUP)
         with self._changed:
@@ -339,7 +339,7 @@ class FirstProcess:
                 process.kill()
 
     def sum_samples(self, own: Collector) -> Iterator[Sample]:
-        """Yield the samples of `own` and of the further processes, summed; of a late one those it sent last."""
+        """Yield the sums of the samples of all processes, `own` included; of a late process the last ones."""
         with self._changed:
             asked = self._ask_for_samples()
             self._changed.wait_for(
@@ -430,4 +430,4 @@ class FirstProcess:
 
 
 ProcessGroup = FirstProcess | FurtherProcess
-"""What connects a process of a daemon with the others."""
+"""One process's connection with the other processes of the daemon."""

@@ -36,9 +36,9 @@ EVENT_STREAM = "text/event-stream"
 HEADERS = (("Cache-Control", "no-store"),)
 HEARTBEAT = b": \n\n"
 HEARTBEAT_S = 15.0
-"""Interval of comments while nothing happens, so that both sides know the other is there."""
+"""Interval of comments while nothing happens, so that both sides know that the other still runs."""
 POLL_S = 0.5
-"""How soon a client that left, or a stop of the daemon, is noticed."""
+"""Seconds after which a client that left, or a stop of the daemon, is noticed."""
 STREAM_S = 3_000.0
 """Time limit of one stream, below the server's; the client connects again."""
 DROPPED = "events were lost, as they were not read in time; connect again"
@@ -170,7 +170,7 @@ class ScopedCaller(Caller):
 
 HOOKS_PATH = "/hooks"
 WANTED_HEADER = "Mnemosyne-Transcript"
-"""The byte from which a hook on another machine is to read its transcript; see `HookOutcome`."""
+"""Header with the byte from which a hook on another machine must read its transcript; see `HookOutcome`."""
 _decode = msgspec.json.Decoder(HookEnvelope).decode
 
 
@@ -272,7 +272,7 @@ LOGGED_PATHS = {
     EVENTS_PATH: "events",
     HOOKS_PATH: "hook",
 }
-"""What requests beside verbs are called in the audit log."""
+"""Names in the audit log for requests that are no verbs."""
 
 
 def audit_resources(

@@ -24,7 +24,7 @@ REFUSALS = (Kind.INVALID, Kind.CONFLICT, Kind.NOT_FOUND)
 BATCH = 100
 """Messages stored in one transaction."""
 AGAIN_S = 30.0
-"""Seconds until a session is read again after the database was lost."""
+"""Seconds until a session is read again after the database could not be reached."""
 CALL_BYTES = 256 * 1024
 """Bytes of a transcript read within a call."""
 BACKGROUND_BYTES = 1 << 20
@@ -32,9 +32,9 @@ BACKGROUND_BYTES = 1 << 20
 CALL_WAIT_S = 0.02
 """Longest wait of a call for another capture."""
 LOOK_AGAIN_S = 2.0
-"""Tools write the last lines of a turn a moment after its hook."""
+"""Seconds until a transcript is read again, as tools write the last lines of a turn after their hook."""
 REST_S, IDLE_S = 0.02, 3_600.0
-"""Pause of the background thread between two readings, and how long it waits for the next at most."""
+"""Pause of the background thread between two readings, and its maximum wait for the next one."""
 WAITING_MAX = 1_000
 """Sessions in the queue of the background thread."""
 
@@ -151,14 +151,14 @@ class DueQueue:
 
 
 class Capture:
-    """Stores messages, each once; a thread reads the rest of transcripts. Safe from any thread."""
+    """Capture of agents' messages, each stored once; a thread reads transcripts. Safe from any thread."""
 
     def __init__(
         self,
         service: MemoryService,
         on_stored: Callable[[AgentSession, Sequence[Remember]], object] | None = None,
     ) -> None:
-        """Store messages by `service`; call `on_stored` with each batch of new ones that hooks told."""
+        """Store messages by `service`; call `on_stored` with each batch of new messages that hooks reported."""
         self._on_stored = on_stored
         self._service = service
         self._agents = service.store.agents

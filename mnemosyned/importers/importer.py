@@ -75,12 +75,12 @@ Records = Iterator[ImportRecord]
 
 
 class SourceRefused(Exception):
-    """The source, or the rest of it, cannot be read, for the reason in the text."""
+    """A source that cannot be read, or not to its end; the text is the reason."""
 
 
 @dataclass(frozen=True)
 class ImportSource:
-    """A file, a folder, or the copy of what came through standard input or a pipe."""
+    """A file or a folder to import, or a copy of what came through standard input or a pipe."""
 
     path: Path
     """Path as typed, or below a typed folder, or of the copy."""
@@ -175,7 +175,7 @@ def file_identity(status: os.stat_result) -> str:
 
 
 class RecordRefused(Exception):
-    """A record has no memory, for the reason in the text."""
+    """A record from which no memory can be made; the text is the reason."""
 
 
 PARSE_ERRORS = (
@@ -189,8 +189,8 @@ PARSE_ERRORS = (
     TypeError,
     ValueError,
 )
-"""Errors of the parsers for randomly changed mails, calendars and vCards: also `OSError`, as a time
-zone may be named like a folder, and `StopIteration`, as a list may be empty."""
+"""Errors that the parsers raise for damaged mails, calendars and vCards. `OSError` is one, as a time zone may
+have the name of a folder, and `StopIteration`, as a list may be empty."""
 
 
 def parse_record(

@@ -45,7 +45,7 @@ class OccurrenceCounter:
         self._seen: Counter[bytes] = Counter()
 
     def count(self, text: str) -> int:
-        """Count a text, and return how often it was counted; always 1 for new texts beyond `DIFFERENT_MAX`."""
+        """Count a text; return how often it occurred so far, always 1 for new ones beyond `DIFFERENT_MAX`."""
         key = hashlib.sha256(text.encode("utf-8", "replace")).digest()[:8]
         if key not in self._seen and len(self._seen) >= DIFFERENT_MAX:
             return 1
@@ -58,7 +58,7 @@ MEMBERS_MAX = 100_000
 ARCHIVE_BYTES_MAX = 16 << 30
 """The largest member, unpacked."""
 RATIO_MAX = 300
-"""Bytes unpacked of one packed; conversations have 3 to 20, and a bomb has 1,000."""
+"""Maximum ratio of unpacked to packed bytes; conversations have 3 to 20, and a zip bomb has 1,000."""
 RATIO_FROM_BYTES = 64 << 20
 ARCHIVE_ERRORS = (
     zipfile.BadZipFile,
@@ -509,7 +509,7 @@ def read_grouped_lines(
     *,
     noun: str,
 ) -> Records:
-    """Yield the memories of a source's groups of lines after the position of a record.
+    """Yield the memories of a file whose records have one or more lines, after the position of a record.
 
     `take_line` is as for `group_lines`, `convert` and `noun` as for `convert_records`.
     """
@@ -529,7 +529,7 @@ LOCK_WAIT_S = 5.0
 """Longest wait for another program that writes to the database."""
 SQLITE_VALUE_BYTES_MAX = 64 << 20
 SQLITE_STEPS_MAX = 2_000_000_000
-"""Instructions of SQLite's machine in one reading; a file beyond them is broken or hostile."""
+"""Maximum instructions of SQLite's machine in one reading; a file that needs more is broken or hostile."""
 SQLITE_STEPS_AT_A_TIME = 10_000_000
 _IS_JSON_UNSAFE = """
 SELECT 1 FROM pragma_function_list WHERE name = 'json_extract' AND NOT flags & 0x200000"""

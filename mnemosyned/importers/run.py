@@ -243,7 +243,8 @@ def _read_first_time(part: PlannedPart) -> datetime:
 BATCH_ITEMS = 500
 BATCH_LINES = 1_000
 BATCH_SIZE = 2_000_000
-"""Characters of memories, or bytes of lines: as JSON they stay below the daemon's limit for a body."""
+"""Maximum characters of memories, or bytes of lines, in a batch; as JSON they fit in the daemon's limit for a
+body."""
 _PLACE = re.compile(r"(?:memories|lines)\[(\d+)\]")
 _MEMORY_PLACE = re.compile(r"memories\[\d+\]\.?")
 
@@ -268,7 +269,7 @@ class ImportEntry(msgspec.Struct, frozen=True):
 
 
 class ImportJournal:
-    """The positions of an import after each batch; without one, only time is lost."""
+    """Positions of an import after each batch, in a file; if it is lost, the import only takes longer."""
 
     def __init__(self, path: Path | None) -> None:
         """Read the journal file at a path, if it exists; with None, keep no positions."""
@@ -488,7 +489,7 @@ class Preview:
 
 
 Progress = Callable[[int, ImportReport], object]
-"""A callback with the bytes read since the last call, and the counts so far."""
+"""Function called with the bytes read since the last call, and the counts so far."""
 
 
 @dataclass(slots=True)

@@ -354,7 +354,7 @@ CHARS_MAX = 50_000
 READ_CHARS_MAX = 4 * CHARS_MAX
 
 _HIDDEN_TAGS = (OWN_TAG, PRIVATE_TAG)
-"""A block without an end hides all that follows."""
+"""Tags of hidden blocks; a block without an end hides the rest of the text."""
 _OPENING = compile_on_use(
     rf"<({'|'.join((*_HIDDEN_TAGS, *HARNESS_TAGS))})\b[^<>]{{0,1000}}>", re.IGNORECASE
 )

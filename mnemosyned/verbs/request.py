@@ -122,10 +122,10 @@ Reveal = Annotated[bool, doc("show secrets, which are masked otherwise")]
 QUERY_CHARS_MAX = 4_096
 Question = Annotated[str, Meta(min_length=1, max_length=QUERY_CHARS_MAX, pattern=r"\S")]
 NOT_EMPTY = {"minLength": 1, "pattern": r"\S"}
-"""For the description of the API: the service refuses an empty text with a code of its own."""
+"""For the API's description only: the service refuses an empty text with an error code of its own."""
 PageSize = Annotated[int, Meta(ge=1, le=1_000)]
 DEPTH_MAX = 100
-"""Levels of lists and objects in a field; Python's own limit would be met at 400, while it works."""
+"""Maximum nesting of lists and objects in a field; Python's own limit would be reached at 400."""
 _CONTAINERS = (dict, list)
 SAID = frozenset({"message", "messages", "system"})
 """Fields for texts said to a model, which may hold anything."""

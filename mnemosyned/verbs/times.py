@@ -26,11 +26,11 @@ G = TypeVar("G")
 GivenTime = datetime | date | timedelta | str
 """What a caller may give for a time."""
 ENDS = frozenset({"until", "valid_until"})
-"""Fields that end a stretch of time: what is named there is included."""
+"""Fields with the end of a period: a day or month named there is included."""
 AHEAD = frozenset({"valid_until"})
-"""Fields whose times are to come."""
+"""Fields whose times are in the future."""
 ASKED_AT = "asked_at"
-"""The field with the time that the other times of a request are read at."""
+"""Field with the time relative to which the other times of a request are read."""
 SHOWN_CHARS_MAX = 60
 ZONE_FILE = "/etc/localtime"
 """The link that is replaced when the time zone of the machine is changed."""

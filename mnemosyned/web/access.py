@@ -21,10 +21,10 @@ LOOPBACK = "127.0.0.1"
 KEY_S = 60.0
 """How long a one-time key can be used."""
 SESSIONS_MAX = 8
-"""Browsers that are let in at the same time; the oldest gives way."""
+"""Maximum browsers with a session at the same time; a new one replaces the oldest."""
 SECRET_BYTES = 32
 SAME_ORIGIN = frozenset({"same-origin", "none"})
-"""Values of `Sec-Fetch-Site` for requests of the pages themselves, or of a person who typed."""
+"""Values of `Sec-Fetch-Site` for requests that a page of ours sent, or a person typed."""
 AGAIN = "run `mnem web` again, or press Enter where it runs, and open the new address"
 
 

@@ -51,7 +51,7 @@ NAVIGATION = (
 """Pages named at the top of each page: name, path, and the key that leads there after `g`."""
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|\s+|.")
 LONG = 100_000
-"""Characters of a text above which its first letter gives the direction of all its paragraphs."""
+"""Characters of a text above which its first letter sets the direction of all its paragraphs."""
 COMPARED_MAX = 100_000
 """Words and spaces of one text times those of the other that are compared one by one: 0.1 s."""
 
@@ -184,7 +184,7 @@ STATIC = {
     "/page.js": "text/javascript; charset=utf-8",
     "/icon.svg": "image/svg+xml",
 }
-"""Files that hold no memory, by their path; also shown to browsers that are not let in."""
+"""Files without any memory, by their path; browsers get them without a session."""
 
 log = logger()
 
@@ -316,7 +316,7 @@ class WebApplication:
         return dataclasses.replace(response, stream=self._note_use_of(response.stream))
 
     def _note_use_of(self, stream: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield a stream's chunks, counting as a running request of a person until the end."""
+        """Yield a stream's chunks; until its end it counts as a running request of a person."""
         with self.access.note_use():
             yield from stream
 

@@ -109,7 +109,7 @@ def change_learning(visit: Visit) -> Response:
 
 
 def show_ended(visit: Visit) -> Response:
-    """Show ended statements: all that are in force, of one memory, or undone."""
+    """Show ended statements: all, those of one memory, or those whose ending was undone."""
     chosen = visit.pick(("id", "undone"))
     asked = {"undone": "all" if "id" in chosen else "false", **chosen}
     if asked["undone"] == "all":
@@ -120,11 +120,11 @@ def show_ended(visit: Visit) -> Response:
 
 
 NEWEST, MONTHS, DAYS = 200, 12, 30
-"""Memories and summaries whose names are listed, the newest ones."""
+"""Number of newest memories and summaries whose names are listed."""
 READ_CHARS_MAX = 4_000
 NAMES_MAX, FEW_NAMES = 60, 20
 ROWS, FURTHER = "50", "150"
-"""Memories of a page, and those after them whose days are drawn on the first."""
+"""Memories on a page, and how many more are counted by day on the first page."""
 BARS_MAX = 360
 KINDS = {"name": "query", "project": "project", "source": "source"}
 """Filter of lists by the kind of a subject."""
@@ -266,10 +266,10 @@ def show_subject(visit: Visit) -> Response:
 
 HITS, HITS_MAX = "20", 100
 TRACED_MAX = 20_000
-"""Characters of a source in which the words of a sentence are looked for."""
+"""Characters of a source in which the words of a summary's sentence are looked for."""
 RECENT_WEEKS = 12
 NEWER_MAX = 10
-"""Hits from which one is taken that supersedes a memory."""
+"""Maximum hits offered as the memory that supersedes another one."""
 SEARCHING = ("session", "source", "role", "tier", "since", "until")
 SELECTING = "id session source project person query tag since until".split()
 

@@ -34,7 +34,7 @@ LIMITS = LimitsConfig(body_bytes_max=4 << 20, threads=16, connections_max=48)
 POLL_S = 0.5
 """How soon a stream notices that its browser left, or that its session ended."""
 PAUSE_S = 0.2
-"""Changes of so long a time are one event for a page."""
+"""Seconds in which several changes become one event for a page."""
 ROUTES = {**MEMORY_ROUTES, **UPKEEP_ROUTES}
 
 

@@ -60,7 +60,7 @@ CHANGEABLE = frozenset(
 """Settings that a page may change. None names a file, program, address or secret, opens a port, or
 deletes anything that is kept."""
 FIXED = ("environment", "command line")
-"""Beginnings of origins that come before the configuration file."""
+"""Beginnings of origins that override the configuration file."""
 EXPORTED = ("session", "source", "tag", "since", "until")
 TEXT = "text/plain; charset=utf-8"
 LINES = 500

@@ -110,11 +110,11 @@ T = TypeVar("T")
 RESULT_BYTES_MAX = 7_500
 """Bytes of a result as JSON. Codex cuts what is longer than 10 KiB, others later."""
 OVERHEAD_BYTES = 900
-"""Bytes of a result besides its lines: ids, dates, notes."""
+"""Bytes reserved in a result for ids, dates and notes, in addition to its lines."""
 LINE_CHARS_MAX = 240
 MATCHING_CHARS_MAX = 160
 PART_BYTES_MAX = 2_400
-"""Bytes of an original among others; it is cut at this, and `get` shows the rest."""
+"""Maximum bytes of an original among others; `get` shows the rest."""
 
 tokens_of = TokenEstimator().count
 """Returns the estimated number of tokens in a text."""
@@ -134,7 +134,7 @@ def one_line(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
 
 
 def text_beginning(text: str, bytes_max: int) -> str:
-    """Return a text, or the longest beginning within `bytes_max` as JSON, with tags neutralized, not empty."""
+    """Return a text, or its longest beginning of at most `bytes_max` bytes as JSON, with tags neutralized."""
     if json_bytes(text) <= bytes_max:
         return text
     too_long = bisect_right(

@@ -36,7 +36,7 @@ _KNOWN_CLIENTS = {
     "gemini-cli": "gemini",
     "windsurf": "devin",
 }
-"""Beginnings of the names that clients give themselves, and the names used here."""
+"""Names used here, by the beginnings of the names that clients send."""
 _NOT_NAME = re.compile(r"[^a-z0-9]+")
 _NOT_VISIBLE = re.compile(r"[^!-~]+")
 

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 ACCEPTED, UNAUTHORIZED, NOT_FOUND = 202, 401, 404
 ATTEMPTS = 4
-"""Attempts to send a message that the daemon hung up on before it had read it."""
+"""Maximum attempts to send a message if the daemon closes the connection before reading it."""
 RESTART_S = 10.0
-"""Time for a daemon that was there before to come back; after a wait in vain calls fail at once."""
+"""Seconds to wait for a daemon that answered before; after a vain wait, calls fail at once."""
 RETRY_S = 0.05
 LIMITED_MAX_S = 20.0
-"""The longest pause of a message that its owner's limits allow later only: agents wait a minute."""
+"""Maximum pause before a message that its owner's limits delay is sent again: agents wait a minute."""
 HUNG_UP = (
     "the daemon hung up before it answered; look whether it was done, then try again"
 )

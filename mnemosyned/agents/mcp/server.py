@@ -53,7 +53,7 @@ from mnemosyned.version import __version__
 SCHEME = "mnemosyne://"
 JSON_TYPE = "application/json"
 RESOURCE_BYTES_MAX = 60_000
-"""A resource is asked for by a person, and may be longer than a tool's result."""
+"""Maximum bytes of a resource, which may be longer than a tool's result as a person requests it."""
 DAYS_LISTED = 7
 
 
@@ -342,7 +342,7 @@ VERSION_HEADER = "mcp-protocol-version"
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The field that the header with a name repeats."""
 WANTS_HEADER = "mnemosyne-wants"
-"""Asks `mnem mcp` for the client's roots if nothing else names the project."""
+"""Header by which the daemon asks `mnem mcp` for the client's roots if nothing else names the project."""
 PROGRESS_S = 1.0
 """Seconds between notifications of progress."""
 

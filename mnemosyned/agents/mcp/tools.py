@@ -28,10 +28,10 @@ from mnemosyned.verbs.times import read_given
 from mnemosyned.verbs.upkeep import Status
 
 PROJECT_SESSIONS_MAX = 500
-"""Sessions of a project that recall searches first."""
+"""Maximum sessions of a project that recall searches first."""
 RECALL_MAX = 100
 PROJECT_SHARE = 3
-"""Hits of this project for each of another, so that it does not hide the rest."""
+"""Number of hits of this project before each hit of another project, so that all projects are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,7 @@ def _search_memory(
 
 
 key_of = attrgetter("owner", "id")
-"""Returns the owner and the id of a hit: memories of two owners may have the same id."""
+"""Returns the owner and the id of a hit, as memories of two owners may have the same id."""
 
 
 def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
@@ -355,7 +355,7 @@ def status(context: ToolContext, _: forms.StatusTool) -> Json:
 Tool = Callable[[ToolContext, Any], Json]
 
 META_LOADED = {"anthropic/alwaysLoad": True}
-"""With it, Claude Code shows a tool to the model from the start, and not only its name."""
+"""Metadata with which Claude Code shows a tool to the model from the start, not only its name."""
 
 
 TEXTS: Json = read_tables(__file__, "texts.toml")

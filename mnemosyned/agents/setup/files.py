@@ -21,7 +21,7 @@ FILE_BYTES_MAX = 64 << 20
 
 
 class FileRefused(Exception):
-    """A file is left as it is; the message says why."""
+    """A file that cannot be read or changed, and is left as it is; the message says why."""
 
 
 def read_file(file: Path) -> bytes | None:
@@ -92,11 +92,11 @@ def delete_file(file: Path) -> None:
 # --------------------------------------------------------------------- journal
 
 ABSENT = "absent"
-"""Stands for a digest: there was no file."""
+"""Value in place of a digest if there was no file."""
 
 
 class WrittenPart(msgspec.Struct, frozen=True):
-    """A part written by setup; `kept` steps of its path existed before."""
+    """A part that setup wrote; `kept` is how many steps of its path existed before."""
 
     kind: str
     path: list[str]

@@ -101,7 +101,7 @@ NAME = "mnem"
 PROGRAMS = frozenset({"mnem", "mnem-hook"})
 _COMMAND_KEYS = ("command", "cmd", "bash")
 _USERS_CHOICE = frozenset({"enabled", "disabled", "timeout", "env", "environment"})
-"""Members of an entry that setup writes once; then they are the user's."""
+"""Members of an entry that setup writes only once; later changes are the user's."""
 
 
 class PartState(StrEnum):

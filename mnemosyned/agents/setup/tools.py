@@ -637,7 +637,7 @@ def summarize_parts(change: FileChange) -> str:
 TRANSCRIPTS_MAX = 5_000
 """Transcripts looked at, so that a check stays quick."""
 TRANSCRIPT_LEAD = timedelta(minutes=15)
-"""With a transcript this much newer than the last memory, hooks do not run."""
+"""A transcript this much newer than the last memory shows that hooks do not run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -202,7 +202,7 @@ def _write_markdown(
 
 DAY_LEVEL = 1
 _MARKUP = ("#", "---", "```", "~~~")
-"""Beginnings of lines that Markdown would take for the end of a section."""
+"""Beginnings of lines that Markdown would read as the end of a section."""
 
 
 class DaysOfExport:

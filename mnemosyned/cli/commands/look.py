@@ -96,7 +96,7 @@ def briefing(
 # ------------------------------------------------------------------ mnem list
 
 PAGE = 500
-"""Records of one call, where more are asked for."""
+"""Records in one call if more are requested."""
 RECORDS_SHOWN_MAX = 100_000_000
 
 
@@ -161,10 +161,10 @@ list_command.callback = click.pass_context(print_list)
 Unit = Literal["day", "week", "month"]
 
 MEMORIES_OF_A_DAY = 8
-"""Memories shown of a day within a week or a month, where it has no summary."""
+"""Memories shown of a day without a summary, within a week or a month."""
 ONE_DAY = timedelta(days=1)
 LINES_OF_A_PART = 3
-"""Lines shown of a summary below the period's own."""
+"""Lines shown of the summary of a part of the period."""
 INDENT = " " * 6
 PERIOD_FILTERS = ("session", "source", "role", "tag", "history", "reveal")
 

@@ -181,7 +181,7 @@ class RecordScreen(OverlayScreen):
 RETRY_S = 2.0
 """Seconds until events are asked for again after the stream ended or was refused."""
 EVENTS_EVERY_S = 0.2
-"""A screen that is drawn for each event could not follow a busy daemon."""
+"""Interval of drawing events: a screen drawn for each event could not follow a busy daemon."""
 CYCLES_SHOWN, CYCLES_SHOWN_TALL = 3, 8
 EVENTS_SHOWN, EVENTS_SHOWN_TALL, EVENTS_KEPT = 2, 6, 50
 TALL_ROWS = 36

@@ -51,12 +51,12 @@ CHANGES = {
     "owner_resume": ("suspended", False),
     "owner_remove": ("owner", True),
 }
-"""What a replay looks at: the verb of a line, and the kind of thing that is gone or there again."""
+"""Verbs that a replay reads: the kind of thing concerned, and True if the verb deletes it."""
 OF_FIRST = ("token_rotate", "token_renew", "group_join", "group_leave")
-"""Lines about their first id: of a token that is gone, before its successor; a member's
-number, before the name and the scopes that are left."""
+"""Verbs of lines that concern only their first id: the ended token, before its successor; or a member's number,
+before the name and the remaining scopes."""
 COUNTED = ("forgotten", "learnings", "tokens", "codes", "members", "suspended")
-"""Of a replay's receipt."""
+"""Fields of a replay's result."""
 ALL_CHAINS = 10**9
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -42,7 +42,7 @@ NIGHT = time(3)
 """Local time at which a replayed day ends with a sleep."""
 MESSAGES_MAX = 200_000
 _PROJECT_FOLDER = re.compile(r".*/(?:projects|tmp)/[^/]+(?=/)")
-"""The folder that Cursor or Gemini CLI keeps for a project: their transcripts do not name its directory."""
+"""Folder in which Cursor or Gemini CLI keeps a project, as their transcripts do not name its directory."""
 
 
 Said = tuple[datetime, Remember]

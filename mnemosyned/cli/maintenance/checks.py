@@ -96,13 +96,13 @@ class Finding:
 
 
 ok = partial(Finding, severity=Severity.OK)
-"""A finding that all is well."""
+"""A finding without a fault."""
 note = partial(Finding, severity=Severity.NOTE)
-"""Something worth knowing."""
+"""A finding worth knowing."""
 warning = partial(Finding, severity=Severity.WARNING)
-"""Something to be repaired."""
+"""A fault that should be repaired."""
 problem = partial(Finding, severity=Severity.PROBLEM)
-"""Something that keeps the memory from working, or endangers it."""
+"""A fault that keeps the memory from working, or endangers it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -540,11 +540,12 @@ def _damage_finding(text: str, installation: Installation) -> Finding:
 
 FREE_MIN_BYTES = 50_000_000
 FREE_WARNING = 2.0
-"""Free space in sizes of the database: a purge and a backup each write a copy."""
+"""Free space, in sizes of the database, below which there is a warning: a purge and a backup each write a
+copy."""
 SPOOL_OLD_S = 600.0
-"""Age of waiting calls that is no longer due to a restart of the daemon."""
+"""Age of waiting calls above which a restart of the daemon is not the reason."""
 BY_HAND = timedelta(days=7)
-"""Interval of backups by hand, if none are scheduled."""
+"""Expected interval of manual backups, if none are scheduled."""
 
 
 def check_permissions(installation: Installation) -> Iterator[Finding]:

@@ -39,7 +39,8 @@ from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 
 DEFAULT = "default"
 _ENDPOINT = re.compile(r"(\w+://)?([^?#]*@)?([^?#@]*)([?#][^@]*)?", re.DOTALL)
-"""Scheme, user, address, and query or fragment; other places of @ leave open what is secret."""
+"""Scheme, user, address, and query or fragment of a URL; if there are other @ signs, all of it may be
+secret."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,10 +41,10 @@ from mnemosyned.verbs.upkeep import Status
 
 PROGRAM = "mnemosyned"
 READY_S = 60.0
-"""Longest time of a start; a large log that a crash left is read first."""
+"""Maximum time of a start, as a large log that a crash left is read first."""
 POLL_S = 0.1
 SUCCESSOR_S = 10.0
-"""Longest wait for the daemon of another restart, which stopped the one that was starting."""
+"""Maximum wait for a daemon that another restart is starting, after it stopped ours."""
 ANSWER_S = 10.0
 
 

@@ -17,7 +17,7 @@ from mnemosyned.text.display import cell_count
 from mnemosyned.verbs import listing
 
 TEXT_CELLS_MIN = 20
-"""Cells of a text at least, on the narrowest terminal."""
+"""Minimum cells for a text, even on the narrowest terminal."""
 
 
 def day_title(day: date) -> str:
@@ -45,7 +45,7 @@ def local_day(moment: datetime) -> date:
 
 
 ORIGIN_CELLS = 24
-"""Cells of session and source where each line has them."""
+"""Cells of session and source at the beginning of a line."""
 
 
 def memory_rows(
@@ -98,7 +98,7 @@ def room_after(head: str) -> int:
 
 
 TIMES_COLUMNS_MIN = 100
-"""Columns from which a table has the first time next to the last."""
+"""Minimum columns of a terminal at which tables show the first time next to the last."""
 INDENT = " " * 6
 
 

@@ -54,7 +54,7 @@ def highlight(text: str, matching: Sequence[str]) -> str:
 TITLE_CHARS = 100
 """Characters of a first line that counts as a title."""
 SUMMARY_LINES_MAX = 12
-"""Lines shown of a summary that answers by itself, such as a day."""
+"""Maximum lines shown of a summary that is itself the hit, such as a day."""
 
 
 def _storing_remark(result: Acknowledged) -> str:
@@ -114,7 +114,7 @@ def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
 
 
 def _history_text(older: Line) -> str:
-    """Return in quotes the statement that applied before a hit, with its time."""
+    """Return the statement that a hit superseded, in quotes and with its time."""
     quoted = f"“{cut_text(older.content, LINE_CHARS)}”"
     return f"before, {local_time(older.created_at)}: {quoted}"
 
@@ -323,7 +323,7 @@ def _edit_text(result: verbs.Edited) -> str:
 
 
 def _edit_remark(result: verbs.Edited) -> str:
-    """Return the consequences of an edit: masked secrets, and what became of originals."""
+    """Return the consequences of an edit: secrets that were masked, and where originals are now."""
     notes = []
     if result.secrets:
         notes.append(f"a secret in it was {result.secrets}")

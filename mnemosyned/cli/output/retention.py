@@ -13,7 +13,7 @@ REMEDY = "If the date is right: mnem archive prune --believe-clock"
 REWRITTEN_BYTES_PER_S = 100e6
 SHOWN_IDS = 5
 SLOW_REWRITE_BYTES = 200e6
-"""Size from which the rewriting of the file is worth a remark."""
+"""Size from which the time to rewrite the file is mentioned."""
 
 
 def forget_text(result: Forgotten) -> str:

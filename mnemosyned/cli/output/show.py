@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mnemosyned.memory.injections import InjectionTotals
 
 LESS = "FRX"
-"""Options of less, unless the user sets some: end on one screen, show styles, leave the text."""
+"""Default options of less: quit if one screen is enough, show styles, leave the text on the screen."""
 VERBS = "mnemosyned.verbs"
 MODULES = ("memories", "listing", "upkeep", "conversation", "retention")
 """The modules of this package that register renderers, each for the verbs of the same name."""
@@ -66,10 +66,8 @@ class Renderer:
 
 RENDERERS: dict[type, Renderer] = {}
 CELLS: dict[type, Sequence[str | Callable[[Any], str | None]]] = {}
-"""The cells of a record's line by type of record: names of fields, or functions of the record.
-
-The first is its id. A cell is left out if its function returns None.
-"""
+"""Cells of a record's line, by type of record: names of fields, or functions of the record. The first cell is
+the id. A cell is left out if its function returns None."""
 
 
 class Page(Protocol):
@@ -83,7 +81,7 @@ class Page(Protocol):
 
 
 def page_remark(page: Page, nothing: str, *, options: str = "--after") -> str:
-    """Return how to see the page after this, `nothing` for an empty page, or "" for the last."""
+    """Return how to see the next page, "" on the last page, or `nothing` if the page is empty."""
     if page.next:
         return f"more follow: {options} {page.next}"
     return "" if len(page) else nothing
@@ -122,7 +120,7 @@ def render(result: object, *, first: int = 1) -> str:
 
 
 def id_of(record: object) -> str:
-    """Return the id or name of a record, for other commands; empty if the record has none."""
+    """Return the id or name of a record, as other commands take it; empty if the record has none."""
     return _cell_text(record, CELLS.get(type(record), ["id"])[0]) or ""
 
 
@@ -185,7 +183,7 @@ def _escape_value(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any
 
 
 class AnswerPrinter:
-    """Prints one answer, or pages of a list as they arrive, with entries numbered through."""
+    """Printer of one answer, or of the pages of a list as they arrive, with consecutive numbers."""
 
     def __init__(self, form: str) -> None:
         self._form = form

@@ -20,13 +20,13 @@ from mnemosyned.instants import in_zone
 from mnemosyned.text import display
 
 WIDTH_MAX = 120
-"""Columns that running text fills at most."""
+"""Maximum columns of running text."""
 COLUMNS = 80
 """Columns of a terminal that does not know its own."""
 ENDLESS = 1_000_000
 LINE_CHARS = 400
 CELLS_MIN = 8
-"""Cells that a column of text keeps at least, if it has as many."""
+"""Minimum cells of a column of text, if it has as many."""
 TAB_CELLS = 4
 INDENT = " " * 3
 _STYLED = re.compile("((?:\x1b\\[\\d+m)+)(.*?)((?:\x1b\\[0m)+)", re.DOTALL)
@@ -66,7 +66,7 @@ def ask_or_exit(question: str) -> None:
 
 
 def ask_user(question: str, *, default: bool) -> bool:
-    """Ask on standard error; an empty line answers `default`. Raises `InvalidRequest` if piped input ends."""
+    """Ask on standard error; an empty line means `default`. Raises `InvalidRequest` if piped input ends."""
     shown = _text_for_stream(display.escape_line(question), sys.stderr)
     try:
         return click.confirm(shown, default=default, err=True)
@@ -77,7 +77,7 @@ def ask_user(question: str, *, default: bool) -> bool:
 
 
 _sinks: list[Callable[[str], object]] = []
-"""Receivers of standard output, such as a pager; the last one gets it. See `printing_to`."""
+"""Receivers of text for standard output, such as a pager; the last one gets it. See `printing_to`."""
 
 
 @contextmanager
@@ -268,7 +268,7 @@ RECORD_NOUNS = {
     "vector": "vector",
     "clock": "clock reading",
 }
-"""What the kinds of records of an export or a move are called."""
+"""Nouns for the kinds of records of an export or a move."""
 
 
 def count_of(number: int, noun: str) -> str:
@@ -397,10 +397,10 @@ def _visible_cells(text: str) -> int:
 
 SHOWN_EVERY_S = 0.2
 RATE_AFTER_S = 1.0
-"""Seconds after which a rate means something."""
+"""Seconds after which a rate is shown, as before it means little."""
 
 Advance = Callable[[int, int], object]
-"""Takes the amount done since the last call, and the total of things done."""
+"""Function called with the amount done since the last call, and the number of things done in all."""
 
 
 class ProgressLine:

@@ -37,7 +37,7 @@ GROUPS_SHOWN_MAX = 12
 ALL_SESSIONS = "(all)"
 """The session cell of a day, week or month."""
 WHOLE_SHARE = 0.995
-"""Share of a model's words from which a summary counts as its own."""
+"""Minimum share of a model's words in a summary that counts as the model's own."""
 OF_AN_UNDO = (GroupStatus.UNDONE, GroupStatus.KEPT)
 
 

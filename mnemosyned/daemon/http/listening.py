@@ -81,9 +81,9 @@ class SocketFile:
         self.sock = self._bind()
 
     def renew(self) -> socket.socket | None:
-        """If the socket's file was deleted, return a new socket that listens there; else None.
+        """Return a new socket that listens at the path if its file was deleted; else None.
 
-        Logs why if none can be made.
+        Logs the reason if no socket can be made.
         """
         if os.path.lexists(self._path):
             return None
@@ -143,7 +143,7 @@ class SocketFile:
 
 
 def _has_file(path: Path, file: os.stat_result) -> bool:
-    """Return True if `file` is what is at the path."""
+    """Return True if the path still leads to this `file`."""
     try:
         return os.path.samestat(path.lstat(), file)
     except OSError:

@@ -149,7 +149,7 @@ def bearer_token(headers: Mapping[str, str]) -> str | None:
 
 
 OPEN_BODY_BYTES = 4_096
-"""The longest body of a request without a token; its length must be said."""
+"""Maximum body of a request without a token, which must state its length."""
 OWNER_KEY = OWNER_HEADER.lower()
 
 
@@ -163,13 +163,13 @@ def unknown_owner(name: str) -> errors.NotFound:
 
 
 HEAD_BYTES_MAX = 256 * 1024
-"""A question of 4,096 characters in a URL is 48 KB; a list of names is longer."""
+"""Maximum head of a request: a question of 4,096 characters in a URL is 48 KB; a list of names is longer."""
 REASON_CHARS_MAX = 200
 """h11 quotes the line it could not read, however long."""
 CHUNKED_BYTES = 1024
 """Bytes of the longest line between chunks, and of all trailers together."""
 BLANKS = b" " * 64
-"""This many in a row are refused: h11's pattern for headers takes quadratic time."""
+"""So many blanks in a row are refused, as h11's pattern for headers takes quadratic time."""
 
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 _FOLD = re.compile(rb"\n[ \t]")

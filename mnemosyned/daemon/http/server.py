@@ -42,7 +42,7 @@ from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.engine_ports import LOCAL_NAME
 
 HEALTH_PATHS = ("/health", "/v1/health")
-"""Answered by the loop itself: whether the socket still answers, however busy the threads are."""
+"""Paths that the loop itself answers: they show that the socket answers, however busy the threads are."""
 HEALTHY = Response(HTTPStatus.OK, b"{}")
 PAUSE_S = 0.05
 LOGGED_EVERY_S = 60.0
@@ -52,7 +52,7 @@ FULL_SWEEP_S = PAUSE_S
 """The interval while no client can be accepted."""
 IDLE_SWEEP_S = 10.0
 TURN_MAX_S = 30.0
-"""A loop that has not gone round for so long is stuck."""
+"""Seconds without a turn after which the event loop is taken to be stuck."""
 
 DEADLINES_S = {
     ConnectionState.IDLE: 120.0,
@@ -69,12 +69,12 @@ GRACE_S = {
     ConnectionState.BODY: 1.0,
     ConnectionState.WRITING: 1.0,
 }
-"""A client that takes longer gives way where others need its place or its memory."""
+"""Seconds in each state after which a client counts as stalled, so that it may lose its place to others."""
 BYTES_PER_S = 20 << 20
-"""Least speed of a client beyond that grace; local sockets are far faster."""
+"""Minimum speed of a client after that time; local sockets are far faster."""
 
 OUTPUT_BYTES_MAX = 128 << 20
-"""All answers that their clients have not read yet."""
+"""Maximum bytes of all responses that clients have not read yet."""
 
 log = logger()
 
@@ -564,7 +564,8 @@ class EventLoop:
 VERB_PREFIX = "/v1/"
 
 ResourcesOf = Callable[[HttpRequest], Mapping[str, Resource]]
-"""The resources, by path, of whoever sent a request. Raises `RequestRefused` for who has none."""
+"""Function that returns the resources, by path, for the sender of a request. Raises `RequestRefused` if none
+are allowed."""
 
 
 def make_handler(

@@ -129,7 +129,7 @@ class ClientConnection:
         return bool(poll.poll(0))
 
     def invite_body(self) -> None:
-        """Send `100 Continue` if the client waits for it before it sends the request's body."""
+        """Send `100 Continue` if the client waits for that before it sends the body."""
         if interim := self.protocol.continue_response():
             self._send_parts(interim)
 
@@ -172,7 +172,7 @@ class ClientConnection:
 SMALL_BYTES = 64 * 1024
 """A body up to this size needs no budget."""
 LARGEST = 4
-"""Number of bodies of the largest size that fit."""
+"""Number of request bodies of the maximum size for which there is memory at once."""
 
 
 class BodyBudget:
@@ -209,18 +209,20 @@ class BodyBudget:
 
 
 WAITING_MAX = 64
-"""Requests of one owner that may wait for a thread, where many are served."""
+"""Maximum requests of one owner that wait for a thread, in a daemon with many owners."""
 STREAMS_MAX = 64
 """Streams of all owners; each has a thread, which waits most of the time."""
 STUCK_S = 600.0
-"""Time in which threads answer at least one request while others wait; longer than a model writes."""
+"""Seconds without any answer, while requests wait, after which the threads count as stuck; longer than a model
+writes."""
 STREAM_S = 3_600.0
 """Time limit of a stream."""
 STREAM_STALL_S = 30.0
 """Time limit for a client to take some of a chunk."""
 POLL_S = 0.5
 STREAM_END_S = 1.0
-"""Time for a stream to end by itself when the server stops, as one does that tells of the stop."""
+"""Seconds that a stream has to end by itself when the server stops, for instance after an event about the
+stop."""
 
 OwnerOf = Callable[[HttpRequest], int]
 """Returns the number of a request's owner."""

@@ -112,7 +112,7 @@ _NOT_SAID = re.compile(
     r"|```\s*This block is not supported on your current device yet\.\s*```",
     re.DOTALL,
 )
-"""A thought, and what stands in older exports for the call of a tool."""
+"""A thought, or what older exports have in place of a tool call."""
 
 
 class ClaudeExport(StoreFormat):

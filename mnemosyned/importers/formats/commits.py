@@ -17,7 +17,7 @@ from mnemosyned.importers.projects import project_of
 from mnemosyned.verbs.memories import Remember
 
 VAULT_FOLDER = ".obsidian"
-"""A vault of notes that is kept in git is read as notes."""
+"""Folder of an Obsidian vault, which is read as notes even if it is in git."""
 _SAFE = (
     "--no-pager",
     "-c", "core.fsmonitor=false",
@@ -25,7 +25,7 @@ _SAFE = (
     "-c", "protocol.allow=never",
     "-c", "log.showSignature=false",
 )  # fmt: skip
-"""Options against programs and fetches that a repository's own configuration may name."""
+"""Options that disable programs and fetches in a repository's own configuration."""
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",

@@ -139,10 +139,11 @@ class JsonArray(ImportFormat):
 
 
 EXPORT_LINE_BYTES_MAX = 64 << 20
-"""A month's summary names what it was made of; a memory has a megabyte and its metadata."""
+"""Maximum bytes of a line: a month's summary names all its sources, and a memory has a megabyte plus
+metadata."""
 GROUP_LINES_MAX = 10_000
 GROUP_BYTES_MAX = 16 << 20
-"""An episode with more originals is restored in parts; a request has room for one."""
+"""Maximum bytes of lines restored together, for which a request has room; a larger episode is split."""
 
 
 class ExportFile(ImportFormat):

@@ -172,13 +172,13 @@ def _cut_section(section: NoteSection) -> Iterator[NoteSection]:
 NOTE_SUFFIXES = (".md", ".markdown", ".mdown")
 NOTE_BYTES_MAX = 16 << 20
 TRANSCRIPTS_READ_MAX = 20
-"""Transcripts in which a project's directory is looked for."""
+"""Maximum transcripts that are searched for a project's directory."""
 _DATE_FIELDS = (
     "date", "created", "created_at", "date created", "creation date", "created-at", "datetime",
     "updated", "modified",
 )  # fmt: skip
 _EXPORTED_DAY = re.compile(r"(?m)^(?=---\ndate: [\d-]+\nmemories: \d)")
-"""Where the notes of a day begin in a file that `mnem export` wrote with all days."""
+"""Beginning of each day in a file that `mnem export` wrote with all days."""
 _FIELD = re.compile(r"(?m)^([^\s#:-][^:\n]*):(.*(?:\n(?:[ \t-].*|(?=\n)))*)")
 """A field of the front matter, with the lines that continue it."""
 _EMPTY_VALUE = re.compile(r"""(?i)\s*(?:\[\]|\{\}|""|''|null|~|true|false)?\s*""")

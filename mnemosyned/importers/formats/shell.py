@@ -14,7 +14,7 @@ HISTORY_NAMES = re.compile(
     r"\.?(?:bash_|zsh_|fish_|sh_|ksh_|z|local_)?hist(?:ory|file)?(?:\..*)?"
 )
 LINES_MAX = 1_000
-"""Lines of one command."""
+"""Maximum lines of one command."""
 _STAMP = re.compile(rb"#(\d{9,11})\s*\Z")
 _EXTENDED = re.compile(rb": (\d{9,11}):\d+;(.*)", re.DOTALL)
 _FISH_COMMAND = b"- cmd: "

@@ -51,7 +51,7 @@ def store_note(
     *,
     version: str,
 ) -> tuple[dict[str, str], int]:
-    """Store the parts of a note whose ids are not in `before`; return memory ids by part.
+    """Store the parts of a note whose ids are not in `before`; return the memory ids of all parts.
 
     Each new part supersedes a memory whose part is missing now. If more parts are missing, the note's first
     part supersedes the rest; an empty note changes nothing. `version` makes new ids for parts that come back.

@@ -37,7 +37,7 @@ CHANGES = frozenset(
     {EVENT_TYPE_CLOSED, EVENT_TYPE_CREATED, EVENT_TYPE_MODIFIED, EVENT_TYPE_MOVED}
 )
 FOLDERS_MAX = 20_000
-"""Folders below a watched one: each takes a kilobyte here and one in the system."""
+"""Maximum folders below a watched one; each takes a kilobyte here and one in the kernel."""
 
 
 class Notifications(FileSystemEventHandler):
@@ -104,16 +104,15 @@ GROW_S = 0.5
 SETTLE_MAX_S = 600.0
 """Longest delay of a note that changes all the time."""
 SLOW_S = 0.05
-"""Processor time for each stored memory beyond which a file is read less often: it is read
-again from its beginning."""
+"""Processor time per stored memory above which a file that is read from its beginning is read less often."""
 SLOW_PAUSE = 20.0
-"""Factor of a slow reading's time for which the file then waits."""
+"""Factor of the time of a slow reading for which the file then waits."""
 RETRY_S = 30.0
 """Pause after a failure of the store."""
 REST_MAX_S = 0.02
 """Longest pause between two readings; a pause is as long as the reading before it."""
 BUSY_S = 1.0
-"""Longest wait of a reading for the end of a rush of requests."""
+"""Maximum wait of a reading while requests come in."""
 RESCAN_S = 600.0
 """Interval of scans for changes without an event."""
 POLL_S = 10.0
