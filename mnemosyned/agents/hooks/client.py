@@ -33,24 +33,24 @@ ANSWER_BYTES_MAX = 1 << 20
 STDIN_S = 1.0
 """Longest wait for the tool's JSON, which may come late on a busy machine."""
 PAUSE_MS = 10
-"""Pause after the end of an object that counts as the end of input: some tools never close it."""
+"""Pause after a complete object that counts as the end of input, as some tools never close it."""
 LIMIT_S = 0.24
-"""Longest wait for the daemon's answer, unless `WAIT_VARIABLE` says otherwise."""
+"""Maximum wait for the daemon's answer, unless `WAIT_VARIABLE` is set."""
 START_LIMIT_S = 1.5
-"""The same at a session's start, for which tools wait 10 s: a busy machine needs longer for a briefing."""
+"""The same at a session's start, for which tools wait 10 s: on a busy machine, a briefing takes longer."""
 LIMIT_MAX_S = 5.0
-"""Longest wait that a setting may ask for: tools kill a hook that takes longer."""
+"""Maximum wait that `WAIT_VARIABLE` may set: tools kill a hook that takes longer."""
 WAIT_VARIABLE = "MNEMOSYNE_HOOK_WAIT_S"
 FALLBACK_S = 2.5
 """Longest time to store a call, which takes milliseconds unless the machine is very busy.
 
 After it the call is lost, and tools wait 3 s or longer for a hook."""
 HAND_IN_S = 0.25
-"""Time from the start in which calls of the spool are handed in."""
+"""Seconds after the start until which a hook posts waiting calls of the spool."""
 HAND_IN_MIN_S = 0.1
-"""The least time for that, on a busy machine: the spool must become empty some day."""
+"""Minimum time for that even on a busy machine, so that the spool gets empty at last."""
 AGAIN_S = 0.1
-"""The time limit is raised again after this long: in a callback Python ignores what is raised."""
+"""Seconds after which the time limit raises again, as Python ignores what is raised in a callback."""
 PAYLOAD_BYTES_MAX = 8 << 20
 ENVIRONMENT = (
     "CLAUDE_PROJECT_DIR",

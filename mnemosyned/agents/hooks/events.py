@@ -42,7 +42,7 @@ EVENTS = {
 CLIENTS = frozenset(_TABLES["clients"])
 _WINDSURF_STEP = compile_on_use(_TABLES["windsurf_step"].replace("\n", ""))
 _OWN_CLIENT = re.compile(r"[a-z][a-z0-9-]{0,39}")
-"""A name that a tool of one's own gives itself."""
+"""Form of a name that a tool gives itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +221,7 @@ def make_answer(call: HookCall, context: str = "") -> Json:
 # ------------------------------------------------------------------- messages
 
 MESSAGES_MAX = 1_000
-"""Messages read of one call, the newest."""
+"""Maximum messages read of one call, the newest ones."""
 
 
 def hook_messages(call: HookCall) -> tuple[transcripts.TranscriptMessage, ...]:

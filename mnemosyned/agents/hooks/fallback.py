@@ -25,7 +25,7 @@ BUSY_NOTES = (
     "mnemosyned runs, but is busy; what is said now waits and is remembered later",
     "mnemosyned runs, but is busy, and its spool or the disk is full; if this goes on: mnem doctor",
 )
-"""What the user is told of a call that waits, and of a full spool."""
+"""Warnings to the user about a call that waits, and about a full spool."""
 
 
 def put_aside(
@@ -35,11 +35,11 @@ def put_aside(
     notes: tuple[str, str],
     cause: str = "",
 ) -> bytes:
-    """Put a call into a spool if its event stores memories; return the JSON object to print.
+    """Put a call into a spool if its event stores memories; return the JSON object for the hook to print.
 
-    `envelope` is the call to store, empty for none, counted as lost if that fails; `notes` are the
-    warnings for a call that waits, and for a full spool. The user is warned at a session's start, and
-    otherwise at most once an hour for each `cause`.
+    `envelope` is the call to store, or empty; a call that cannot be stored is counted as lost. `notes` are the
+    warnings for a call that waits, and for a full spool. The user is warned at a session's start, and otherwise
+    at most once an hour for each `cause`.
     """
     try:
         fields = json.loads(payload)

@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 LIMIT_S = 1.5
 """Longest wait for the answer, unless the user says otherwise."""
 SEND_S = 1.0
-"""Time in which messages are sent while the tool waits, before it ends or forgets."""
+"""Seconds for sending messages while the tool waits, before it ends or compacts the conversation."""
 LOOK_AGAIN_S = 2.0
-"""Tools write the last lines of a turn a moment after its hook."""
+"""Seconds until the transcript is read again, as tools write the last lines of a turn after their hook."""
 AFTERWARDS_S = 20.0
-"""Time of the process that sends the rest, while the tool goes on."""
+"""Time limit of the process that sends the rest while the tool continues."""
 AWAY_S = 30.0
-"""After a wait in vain, calls go into the spool at once for so long."""
+"""Seconds after a wait in vain in which calls go into the spool without another attempt."""
 AWAY = ".away"
 LATER = frozenset({401, 403, 404, LIMITED})
-"""Refusals that end with a new login or scope, an upgrade or a pause: the call waits."""
+"""Refusals that may end later, by a new login or scope, an upgrade or a pause: the call waits."""
 PART_BYTES = 256 * 1024
-"""Bytes read of a transcript for a call."""
+"""Maximum bytes read of a transcript for a call."""
 
 
 def handle_event(payload: bytes) -> str | None:
@@ -328,9 +328,9 @@ def _send_rest(server: Server, envelope: Fields, path: str) -> None:
 def send_or_keep(
     server: Server, envelope: Fields, path: str, wanted: int | None
 ) -> None:
-    """Send messages from byte `wanted` on, or from the one that the server names if asked again.
+    """Send messages from byte `wanted` on; None asks the server from which. Keep the call until all are sent.
 
-    The call is in the spool until all are sent: a laptop may fall asleep or lose its network.
+    It stays in the spool until then, as a laptop may fall asleep or lose its network.
     """
     # Loaded here: no tool waits for it.
     from mnemosyned.agents.hooks.fallback import choose_file_name  # noqa: PLC0415

@@ -33,7 +33,7 @@ from mnemosyned.verbs.request import instant
 from mnemosyned.verbs.upkeep import EventKind
 
 SEEN_EVERY = timedelta(minutes=1)
-"""Precision of the time at which a session was last seen."""
+"""Minimum time between two saves of when a session was last seen."""
 LOCKS = 16
 REPEATED_WITHIN = timedelta(hours=1)
 REPEATED_CHECKED_MAX = 3
@@ -41,13 +41,13 @@ REPEATED_KEYWORDS_MIN = 3
 REPEATED_SHARE_MIN = 0.6
 """Share of keywords in common from which a message repeats an earlier one."""
 GIVEN_READ_MAX = 100
-"""Newest injections of a session that are searched for what a user says again."""
+"""Number of a session's newest injections that are searched for what a user repeats."""
 SAMPLE = "What did Ann decide about the cart service yesterday?"
-"""A prompt that takes every step of a recall."""
+"""A prompt for which a recall runs all of its steps."""
 SAMPLE_RULES = "I prefer short answers. We no longer use Flask. Always write tests for the cart service."
 """A prompt that is searched for instructions, preferences and what it ends."""
 FORMER_MAX = 20
-"""Former keys of a project that are read of a call over TCP."""
+"""Maximum former keys of a project that are read from a call over TCP."""
 CAPTURING = frozenset(
     {events.HookEvent.STOP, events.HookEvent.COMPACT, events.HookEvent.END}
 )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 OK = 200
 REFUSED = frozenset(range(400, 500)) - {408, LIMITED}
-"""Statuses with which the daemon says that it will never take a call; with 408, it came too slowly."""
+"""Statuses with which the daemon refuses a call for ever; not 408, a call that came too slowly."""
 FILES_MAX = 2_000
 BYTES_MAX = 32 << 20
 HANDED_IN_MAX = 50
@@ -35,7 +35,7 @@ UNFINISHED_S = 60
 """Age from which an unfinished file is deleted."""
 TEMPORARY = ".tmp-"
 WARNED = ".warned"
-"""Start of the names of files whose times are those of the last warnings, one file per cause."""
+"""Beginning of the names of files whose times are those of the last warnings, one file per cause."""
 LOST = ".lost"
 """File whose size is the number of calls that were lost since the last warning."""
 SET_ASIDE = ".odd-"

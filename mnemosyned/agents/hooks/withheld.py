@@ -1,4 +1,4 @@
-"""The words that this machine's own settings keep from a memory on a server, which knows only its own.
+"""Texts that this machine's own settings keep from a memory on a server, which knows only its own settings.
 
 Hooks and `mnem mcp` wait for this, so it reads the settings only where they set one of these.
 """
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 PREFIX = "MNEMOSYNE_HOOKS_"
-"""Of the environment variables of these settings."""
+"""Prefix of the environment variables of these settings."""
 _SET = re.compile(
     rb"\\|\b(?:capture|tell|exclude)\b(?!:[ \t]+(?:true|\[\])[ \t]*(?:#|\r?$))",
     re.MULTILINE,
 )
-"""What a file has that may set one of them to another value than its default."""
+"""Text of a file that may set one of them to another value than its default."""
 MARKS_KEPT_S = 366 * 86_400
 """Age from which the mark of a transcript is deleted: no tool continues the conversation."""
 LINE_BYTES_MAX = 64 << 20
@@ -88,7 +88,7 @@ def is_excluded(settings: HooksConfig | None, directories: Iterable[str]) -> boo
 
 
 def withhold(path: str, part: Mapping[str, object] | None) -> None:
-    """Mark that what a transcript has so far is never sent, whatever the settings are later.
+    """Mark the present content of a transcript as never to be sent, whatever the settings are later.
 
     `part` has its `file`, device and inode, and its `size`; None for no transcript. Raises `OSError`.
     """
@@ -110,9 +110,9 @@ def withhold(path: str, part: Mapping[str, object] | None) -> None:
 def find_sendable(
     path: str, part: Mapping[str, object], wanted: int
 ) -> tuple[int | None, float]:
-    """Return the first byte from `wanted` on that was not withheld, and the time of the last `withhold`.
+    """Return the first byte from `wanted` on that may be sent, and the time of the last `withhold`.
 
-    The byte begins a line; None if no line begins behind what was withheld. The time is in seconds since
+    The byte begins a line; None if no line begins after the withheld content. The time is in seconds since
     1970, 0 for never: a tool may write messages of that time once more. `part` is as for `withhold`.
     """
     try:
@@ -132,7 +132,7 @@ def find_sendable(
 
 
 def _mark_of(path: str) -> str:
-    """Return the path of the mark of a transcript."""
+    """Return the path of the file that marks a transcript as withheld."""
     folder = os.path.join(os.path.dirname(spool.folder()), "withheld")
     stem = "".join(filter(str.isalnum, os.path.basename(path)))[-60:]
     crc = zlib.crc32(path.encode("utf-8", "replace"))

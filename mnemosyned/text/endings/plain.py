@@ -1,4 +1,4 @@
-"""Rules for plain changes: what surely ends in few words, whatever the model of `rating.py` makes of them."""
+"""Rules for plain changes: what short statements surely end, whatever the model in `rating.py` says."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ from mnemosyned.text.rule_files import compile_on_use, read_tables
 from mnemosyned.text.terms import fold_case
 
 SHORT_MAX = 6
-"""Words of a sentence that says no more than where something is, or which version of it."""
+"""Maximum words of a sentence that says only where something is, or which version of it."""
 STEM = 3
-"""Letters with which forms of a word and its compounds begin."""
+"""Number of first letters that forms of a word and its compounds have in common."""
 HOLDER_WORDS_MAX, NAME_WORDS_MAX, SUCCESSOR_WORDS_MAX = 2, 3, 4
-"""Words of the name of who holds a role, of another name, and of what took the place of a former value."""
+"""Maximum words of a name of a role's holder, of another name, and of what replaced a former value."""
 A_PLACE, A_PLACE_MIN = "city, town", 0.2
-"""A text, and the cosine to it of the name of any place: those of software and firms reach .18."""
+"""A text with which names are compared, and the minimum cosine of a place's name: software and firms reach
+.18."""
 CLAUSE, REPORT = "clause", "report"
-"""The signs of a part of a sentence, and of what an agent says to have changed."""
+"""Signs that a statement is a part of a sentence, or an agent's report of what it changed."""
 STATES_ALIKE_MIN = 0.4
-"""Cosine of two words from which they are states of one kind, as "green" and "blue" are."""
+"""Minimum cosine of two words for states of one kind, such as "green" and "blue"."""
 _TABLES: dict[str, Any] = read_tables(__file__, "plain.toml")
 _PATTERNS: dict[str, re.Pattern[str]] = {"residing": PATTERNS["residing"]} | {
     name: compile_on_use(rf"(?<!\w)(?:{pattern})(?!\w)")
@@ -68,7 +69,8 @@ CONTRARY = frozenset((*DOUBTS, "negation"))
 _WHERE = WORDS["parts"] - WORDS["since"] - INDEFINITE - DEFINITE
 _EMPTY = LIGHT | WORDS["every"] | WORDS["new"]
 _PART = re.compile("as*f+s+-?[vc]|as+[pa]*b|a?s+[pa]+f+s*-?[vc]|af+s*pa*s+-?[vc]")
-"""A fresh word in a subject: article, back, preposition, verb, change, fresh and shared word by initials."""
+"""Pattern, over the initials of words' kinds, of a new word that narrows a subject: article, back, preposition,
+verb, change, fresh and shared word."""
 LETTERS = (
     dict.fromkeys(WORDS["parts"], "p")
     | dict.fromkeys(WORDS["prices"], "s")
@@ -79,7 +81,10 @@ LETTERS = (
 
 
 def sought_words(statement: Statement) -> tuple[str, ...]:
-    """Return words to search older statements for: those of `statement`, and "live" for "I moved to Rome"."""
+    """Return the words by which to search for older statements that a new one may end.
+
+    They are its own, and for "I moved to Rome" also "live".
+    """
     own = tuple(word.key for word in statement.words)
     own += tuple(same for key in own for same in _SAME.get(key, ()))
     if find("resettling", statement) or find("living", statement):
@@ -90,7 +95,7 @@ def sought_words(statement: Statement) -> tuple[str, ...]:
 
 
 def may_end_plainly(statement: Statement) -> bool:
-    """Return True if a rule of this module may apply to a statement without a cue: "the flag is off"."""
+    """Return True if a rule here may apply to a statement without a word such as "now": "the flag is off"."""
     if find_change(statement):
         return True
     return len(statement.words) <= SHORT_MAX and bool(
@@ -196,13 +201,13 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
 
 
 def is_exception(older: str, newer: str) -> bool:
-    """Return True if `newer` is on a part, another owner's thing or a short time, or affirms `older`."""
+    """Return True if `newer` is about a part, another owner's thing or a short time, or confirms `older`."""
     pairs = [(a, b) for a in read_statements(older) for b in read_statements(newer)]
     return bool(pairs) and all(_narrows(old, new) for old, new in pairs)
 
 
 def _narrows(old: Statement, new: Statement) -> bool:
-    """Return True if `new` has another, narrower subject or time, as "this week we meet at 9"."""
+    """Return True if `new` has a narrower subject or time than `old`, as "this week we meet at 9"."""
     if find("brief", new) and not find("brief", old) and "now" not in new.cues:
         return True
     first = new.words[0]
@@ -219,7 +224,7 @@ def _narrows(old: Statement, new: Statement) -> bool:
 
 
 def _is_parallel(old: Statement, new: Statement) -> bool:
-    """Return True if two sentences differ in subject and value: "the cat eats twice", "the dog eats once"."""
+    """Return True if only subject and value differ: "the cat eats twice a day", "the dog eats once a day"."""
     frames = [[w for w in each.frame if w.key not in ARTICLES] for each in (old, new)]
     if len({*map(len, frames)}) > 1:
         # "The mail service is on port 6060", "the panel is on port 6061"
@@ -239,7 +244,7 @@ def _is_parallel(old: Statement, new: Statement) -> bool:
 
 
 def _is_on_part(new: Statement, fresh: Sequence[StatementWord]) -> bool:
-    """Return True if a word of `fresh` narrows the subject: "the garage rent", "the rent for the garage is"."""
+    """Return True if a new word narrows the subject: "the garage rent" or "the rent for the garage"."""
     change = new.cues["changed"].start() if "changed" in new.cues else -1
     letters, last = "", 0
     for word in new.frame:
@@ -301,10 +306,10 @@ def surely_ends(
 
 
 def only_looks_like_end(old: Statement, new: Statement) -> bool:
-    """Return True if `new` has a cue, but adds to `old`, or is on another person, thing or aspect.
+    """Return True if `new` has a word such as "now", but adds to `old`, or is about another person or thing.
 
-    "Anna speaks German now" adds a language, "my brother moved" is on a relative, and "coverage is 74 %
-    now" does not end "coverage has to be 80 %". With the words of `old` and "now", `new` only confirms `old`.
+    "Anna speaks German now" adds a language, "my brother moved" is about a relative, and "coverage is 74 % now"
+    does not end "coverage has to be 80 %". With the words of `old` and "now", `new` only confirms `old`.
     """
     cues, first = list(new.cues), new.words[0].key
     is_same = is_same_word(first, old.words[0].key)
@@ -366,7 +371,7 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
 
 
 def _is_added(name: StatementWord, statement: Statement) -> bool:
-    """Return True if a name, or German noun, follows a verb that may have several: "Anna speaks German"."""
+    """Return True if a name or German noun follows a verb that may have several: "Anna speaks German"."""
     verb = statement.frame[max(0, statement.frame.index(name) - 1)]
     is_object = "german" in statement.signs and verb.kind == "word"
     return verb.key in _ADDITIVE or (is_object and not find("using", statement))
@@ -409,7 +414,7 @@ def _says_over(old: Statement, new: Statement) -> bool:
 
 
 def _resumes(old: Statement, new: Statement) -> bool:
-    """Return True if `new` affirms in the same words what a short `old` denies: "I eat fish again"."""
+    """Return True if `new` says again what a short `old` denied: "I eat fish again" after "I eat no fish"."""
     again = find("again", new)
     start, end = again.span() if again else (0, 0)
     return (
@@ -426,7 +431,7 @@ def _resumes(old: Statement, new: Statement) -> bool:
 
 
 def _read_turn(statement: Statement) -> tuple[int, int, list[str]] | None:
-    """Return row and side of a word of the table `turns`, and the words for the thing, as "lift"; or None."""
+    """Return row and side of a word in the table `turns`, and the words for the thing ("lift"), or None."""
     match = _TURNS.search(statement.text.lower())
     if not match or not match.lastindex:
         return None
@@ -443,7 +448,7 @@ def _read_turn(statement: Statement) -> tuple[int, int, list[str]] | None:
 
 
 def _says_contrary(old: Statement, new: Statement) -> bool:
-    """Return True if both say contraries of the same thing: "the lift works", "the lift is broken"."""
+    """Return True if both say opposites about the same thing: "the lift works", "the lift is broken"."""
     if not (turn := _read_turn(new)) or not (before := _read_turn(old)):
         return False
     (row, side, thing), (new_row, new_side, new_thing) = before, turn
@@ -466,7 +471,7 @@ def has(statement: Statement, name: str) -> bool:
 
 
 def _find_product(statement: Statement) -> tuple[str, frozenset[str], frozenset[str]]:
-    """Return the product in "we moved to Postgres", all of the kind, and words for the kind; empty for none."""
+    """Return the product in "we moved to Postgres", all of its kind, and words for the kind; empty for none."""
     words = {word.key for word in statement.words} - LIGHT
     if not statement.cues.keys().isdisjoint(("changed", "now")):
         for names, products in _PRODUCTS:
@@ -523,7 +528,10 @@ def _has_other_value(old: Statement, new: Statement) -> bool:
 
 
 def is_replaced(old: Statement, new: Statement, *, is_held: bool) -> bool:
-    """Return True if `new` only replaces the value of `old`, which only says it if `is_held`: "from A to B"."""
+    """Return True if `new` says only that the value of `old` was replaced: "from A to B".
+
+    `is_held` says that `old` is known to state nothing but that value.
+    """
     size = len(new.former)
     frame, was = old.frame[:-size], old.frame[-size:]
     pairs = zip(was, new.former, strict=False)
@@ -636,7 +644,7 @@ def _moves_away(old: Statement, new: Statement) -> bool:
 
 
 def _find_other_state(old: Statement, new: Statement) -> tuple[str, list[str]] | None:
-    """Return the new state or place, and [the old], if nothing else changed: "it is green now"; else None."""
+    """Return the new state or place, and [the old], if only it changed, as in "it is green now"; or None."""
     if "now" not in new.cues and not find("favorite", new):
         return None
     frames = [

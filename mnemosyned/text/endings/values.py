@@ -1,4 +1,4 @@
-"""Values and places of one thing: how far to lower the odds needed where a statement gives another one."""
+"""Values and places of one thing: how far to lower the needed odds if a statement gives a new one."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from mnemosyned.text.endings.statements import (
 )
 
 VALUE_MARGIN, WORDING_MARGIN, OTHER_WORDS_MAX = 2.0, 1.0, 3
-"""How much less odds have to be for another value of one thing, and where both statements have words that the
-other has not; and how many such words there may be."""
+"""How far odds are lowered for another value of one thing, and if each statement has words that the other
+lacks; and the maximum number of such words."""
 RENAMED_MARGIN, MORE_WORDS_MARGIN, LEADER_MARGIN = 1.5, 0.75, 4.0
-"""The same for another name of a thing, for one word more or another end, and for who leads something."""
+"""The same for another name of a thing, for one more word or another end, and for another leader."""
 PLACE_WORDS_MAX = 4
-"""Words of a place to which a thing was moved."""
+"""Maximum words of a place to which a thing was moved."""
 SOFT = HOLDING.union(
     *(WORDS[name] for name in ("light", "doing", "new", "prices", "valuing"))
 )
@@ -135,7 +135,7 @@ def wording_margin(old: Statement, new: Statement) -> float:
 
 
 def _rate_other_name(old: Statement, new: Statement) -> float:
-    """Return the margin of two sentences in which nothing differs but a name and its article; else 0."""
+    """Return how far the needed odds fall if two sentences differ only in a name and its article; else 0."""
     frames: list[list[str]] = []
     for each, other in ((old, new), (new, old)):
         named = (w for w in each.words if w.kind == "name" or not w.start)
@@ -162,7 +162,7 @@ def _rate_other_name(old: Statement, new: Statement) -> float:
 
 
 def _list_end(statement: Statement, other: Statement) -> list[StatementWord]:
-    """Return the words at the end that `other` has not, if all before are in it; else an empty list."""
+    """Return the last words of a statement, which `other` lacks, if `other` has all words before; else []."""
     words = [w for w in statement.words if w.key not in SOFT | WORDS["staying"]]
     are_fresh = [not is_among(word.key, other) for word in words]
     is_end = are_fresh[:1] == [False] and are_fresh == sorted(are_fresh)
@@ -170,7 +170,7 @@ def _list_end(statement: Statement, other: Statement) -> list[StatementWord]:
 
 
 def _read_value(statement: Statement, other: Statement) -> tuple[str, dict[str, str]]:
-    """Return the kind of the one value that `other` lacks, else "", and {missing word: word before it}."""
+    """Return the kind of the only value that `other` lacks, else "", and {missing word: word before it}."""
     kinds: set[str] = set()
     rest: dict[str, str] = {}
     narrowing = WORDS["narrowing"] | WORDS["back"]
