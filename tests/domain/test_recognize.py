@@ -246,6 +246,19 @@ def test_instructions_and_preferences_are_learned_with_all_their_clauses() -> No
     ("Our mascot is called Pim. Always write his name in capitals.", None),
     ("De bladmuziek is van het koor. Sorteer die nooit opnieuw.", None),
     ("graag nooit meer dan 2 recepten als ik vraag wat we eten", None),
+    ("I hate ORMs. Use plain SQL instead.", "Hates ORMs. Use plain SQL instead."),
+    ("I can't stand intros. Just give me the gist.", "Can't stand intros. Just give me the gist."),
+    ("odio los correos largos, sé breve", "Odia los correos largos, sé breve"),
+    ("Ich hasse lange Mails. Fass dich kurz.", "Hasst lange Mails. Fass dich kurz."),
+    ("Halte die Antwort bitte kurz, ich lese auf dem Handy.", "Halte die Antwort kurz"),
+    ("chez nous on ne déploie jamais le vendredi, même pour un hotfix", None),
+    ("aquí no se hace deploy los viernes", None),
+    ("da noi non si usano ORM", None),
+    ("dammi del tu, ma con il commercialista usa il lei", None),
+    ("me chama de Bia, ninguém me chama de Beatriz", None),
+    ("aqui a gente não faz deploy na sexta", None),
+    ("our team likes small PRs, under 300 lines", None),
+    ("we prefer composition over inheritance", None),
     ("Пиши комментарии всегда по-английски.", None),
     ("would you mind not using tables from now on?", None),
     ("de hoje em diante põe sempre a fonte", None),
@@ -310,6 +323,12 @@ Friends are always there for me.
 It's a habit of his to be late.
 No errors in the log.
 tests: 3 failed, 120 passed
+the docs say that the client must always close its connection
+we prefer Tuesday for the meeting
+the team likes you
+aquí no se ve nada raro en los logs
+ici on n'a pas encore vu l'erreur
+aqui a gente não viu o erro
 For now, never push to main.
 don't merge until I've looked at it
 no italics in this one, the form can't do it

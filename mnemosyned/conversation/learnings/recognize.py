@@ -273,6 +273,8 @@ def _read_statements(
     before = ""
     last: LearningStatement | None = None
     """The instruction that the sentence before states or continues."""
+    preferred: LearningStatement | None = None
+    """The preference that the sentence before ends with."""
     for sentence, blanked in _split_sentences(text):
         if until is not None and until in sentence:
             break
@@ -298,12 +300,25 @@ def _read_statements(
             if last:
                 statements.pop(last.text.casefold(), None)
             found = [joined]
+        elif preferred and not found and _is_remedy(sentence):
+            del statements[preferred.text.casefold()]
+            text = f"{preferred.text}. {sentence}"
+            found = [preferred._replace(text=text)]
+        elif found and found[-1].kind is LearningKind.PREFERENCE and found[-1].end:
+            rest = sentence[found[-1].end :].lstrip(" ,;:.–—-")
+            if _is_remedy(rest):
+                text = f"{found[-1].text}, {rest}"
+                found[-1] = found[-1]._replace(text=text, end=len(sentence))
         elif not before and load_shared_pattern("nounless").match(sentence):
             found = []
         for statement in found:
             statements.setdefault(statement.text.casefold(), statement)
         is_order = len(found) == 1 and found[0].kind is LearningKind.INSTRUCTION
         last = found[0] if is_order else None
+        is_preference = found and found[-1].kind is LearningKind.PREFERENCE
+        preferred = (
+            found[-1] if is_preference and len(sentence) - found[-1].end <= 1 else None
+        )
         before = sentence
         if len(statements) >= STATED_MAX:
             break
@@ -315,6 +330,11 @@ def _is_no_rule(blanked: str) -> bool:
     return any(
         load_shared_pattern(name).search(blanked) for name in ("once", "cited", "route")
     )
+
+
+def _is_remedy(text: str) -> bool:
+    """Return True if a text says what to do instead of what a person does not like, and not on one occasion."""
+    return bool(load_shared_pattern("remedy").match(text)) and not _is_no_rule(text)
 
 
 def _join_instruction(

@@ -195,6 +195,9 @@ _KINDS = {
 _FORM_FIELD = re.compile(r"\{(\w+)\}")
 _SPACES = re.compile(r"\s+")
 _WORD = re.compile(r"\w+")
+_COURTESY = re.compile(
+    r" (?:please|bitte|por favor|per favore|graag)(?= \w)", re.IGNORECASE
+)
 _TRIMMED = " \t,;:.!?…–—-"
 
 
@@ -337,5 +340,5 @@ def _write_learned_form(
         words = rules.own_word.sub(
             lambda word: rules.own_words[word[0].casefold()], words
         )
-    text = _SPACES.sub(" ", words).strip(_TRIMMED).replace(" ,", ",")
+    text = _SPACES.sub(" ", _COURTESY.sub("", words)).strip(_TRIMMED).replace(" ,", ",")
     return text[:1].upper() + text[1:]
