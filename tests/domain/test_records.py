@@ -91,6 +91,13 @@ def test_a_broken_record_stays_prose(text: str) -> None:
     assert summarize_records(memories, zone=VIENNA).prose == tuple(memories)
 
 
+def test_a_line_has_no_character_that_cannot_be_stored() -> None:
+    # What a program writes that cuts a text inside an emoji, beside a whole emoji and a backslash.
+    cut = r'{"title": "it broke \ud83d", "note": "\u0000 \ud83d\ude00 C:\\u0000"}'
+    line = summarize_records(said_in_turn(cut), zone=VIENNA).lines[0]
+    assert line.text == "JSON record: it broke \ufffd (note \ufffd 😀 C:\\u0000)."
+
+
 @given(st.lists(st.sampled_from(PIECES), max_size=12))
 @example([])
 @example(RECORDS)

@@ -435,6 +435,7 @@ def _parse_json(text: str) -> dict[str, Any] | list[Any] | None:
         text = text.removeprefix("```json").strip("`").strip()
     if text[:1] not in ("{", "[") or len(text) > JSON_CHARS_MAX:
         return None
+    text = _PATTERNS["escape"].sub(lambda one: r"\ufffd" if one[1] else one[0], text)
     for whole in (text, f"[{','.join(filter(str.strip, text.splitlines()))}]"):
         try:
             value = json.loads(whole, parse_float=str)
