@@ -88,11 +88,17 @@ def light_stem(word: str) -> str:
     return word[:-1] + "i" if word.endswith("y") else word
 
 
+PREFIX_CHARS_MAX = 100
+
+
 def match_prefix(word: str) -> str:
-    """Return the beginning common to all forms of a word; short words and codes stay whole."""
+    """Return the beginning common to all forms of a word, at most 100 characters of it.
+
+    Short words and codes stay whole.
+    """
     if not word.isalpha() or len(word) <= 4:
-        return word
-    return _ENDING.sub("", word)
+        return word[:PREFIX_CHARS_MAX]
+    return _ENDING.sub("", word[:PREFIX_CHARS_MAX])
 
 
 def stem_bytes(word: str) -> str:
@@ -344,7 +350,7 @@ _CASES = bytes.maketrans(ascii_letters.encode(), b"a" * 26 + b"A" * 26)
 _CAMEL_WORD = re.compile(r"\b[^\W\d_]*[a-z][A-Z]\w*")
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _WORD = re.compile(r"\w+")
-_CODE = re.compile(r"_|\w[./:\\]\w|[^\W\d].*\d|\d.*[^\W\d]|[a-z][A-Z]")
+_CODE = re.compile(r"_|\w[./:\\]\w|^(?=.*\d).*[^\W\d]|[a-z][A-Z]")
 CODE_CHARS_MIN = 3
 CODE_DIGITS_MIN = 2
 _EDGES = re.compile(r"^\W+|\W+$")
@@ -604,8 +610,12 @@ def _find_beginnings(
 ) -> Iterator[re.Match[str]]:
     """Yield the matches in a text in lower case, from `at` on; with `at_starts`, only starts of words."""
     while match := pattern.search(low, at):
-        is_found = not at_starts or _WORD_START.match(low, match.start())
-        at = match.end() if is_found else match.start() + 1
+        # Within a word, from the next word's start on: a word may be a million letters.
+        start = _WORD_START.search(low, match.start()) if at_starts else match
+        if start is None:
+            return
+        is_found = start.start() == match.start()
+        at = match.end() if is_found else start.start()
         if is_found:
             yield match
 

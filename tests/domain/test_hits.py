@@ -1,6 +1,7 @@
 """Places made into hits, and the snippets that show why."""
 
 from datetime import timedelta
+from time import process_time
 from typing import Any
 
 import pytest
@@ -128,6 +129,18 @@ def test_a_snippet_is_a_short_part_of_its_text(content: str, question: str) -> N
 
     assert len(part) <= SNIPPET_CHARS + 2
     assert any(each in content for each in (part, part[1:], part[:-1], part[1:-1]))
+
+
+@each_case("letter", ["x", "1"])
+def test_the_time_of_a_snippet_follows_the_length_of_its_text(letter: str) -> None:
+    text = f"needle {letter * 999_000}"
+
+    began = process_time()
+    hit = hit_of(memory("1", text), text[:4_000])
+    took_s = process_time() - began
+
+    assert "needle" in hit.snippet
+    assert took_s < 1  # 0.05; once 3.3
 
 
 # ------------------------------------------ what a text says of a question's words
