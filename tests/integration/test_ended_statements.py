@@ -117,6 +117,29 @@ def test_a_summary_no_longer_tells_what_was_ended_later(memory: DatedMemory) -> 
     assert OLD in memory.summary()
 
 
+@pytest.mark.parametrize("change", ["forget", "edit"])
+def test_a_summary_tells_what_is_no_longer_ended_until_an_undo(
+    memory: DatedMemory, change: str
+) -> None:
+    memory.say(OLD, *reports())
+    memory.sleep(force=True)
+    memory.clock.moment += timedelta(days=3)
+    (new,) = memory.say(NEW, session="b")
+    assert memory.ended()
+    assert OLD not in memory.summary()
+
+    if change == "edit":
+        memory.edit(new, text="The kitchen is painted blue.")
+    else:
+        assert memory.forget(new, dry_run=True).episodes_rewritten == 1
+        assert memory.forget(new).episodes_rewritten == 1
+    assert OLD in memory.summary()
+
+    memory.undo()
+    assert memory.ended()
+    assert OLD not in memory.summary()
+
+
 def test_a_summary_leaves_out_what_was_ended_before(memory: DatedMemory) -> None:
     memory.say(OLD, *reports(), NEW)
     memory.sleep(force=True)

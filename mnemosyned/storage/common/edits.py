@@ -14,7 +14,7 @@ from mnemosyned.memory.edit import EditOutcome, MemoryEdit
 from mnemosyned.memory.exchange import ForgottenCopy
 from mnemosyned.memory.values import EDITED_FIELDS, Action, Revision, Tier, column_list
 from mnemosyned.storage.common import state
-from mnemosyned.storage.common.endings import forget_endings
+from mnemosyned.storage.common.endings import episodes_of_older, forget_endings
 from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.learnings import LearningRows, remove_learnings
 from mnemosyned.storage.common.rows import DERIVED, record_fields, stored_values
@@ -176,6 +176,7 @@ class EditTransaction:
             )
             remove_learnings(session, id=[each.id for each in derived.learnings])
             erase_injected_texts(session, [id])
+            self._stale |= episodes_of_older(session, [id])
             forget_endings(session, [id], keeps_undone=True)
             if former:
                 copy = msgspec.convert(former, ForgottenCopy)

@@ -19,7 +19,7 @@ from mnemosyned.storage.common.session import (
     reads,
     writes,
 )
-from mnemosyned.storage.common.state import invalidate
+from mnemosyned.storage.common.state import invalidate, unpruned_episodes
 from mnemosyned.text.dates.mentions import announced_start
 from mnemosyned.text.endings.statements import sentence_at
 
@@ -42,6 +42,15 @@ def forget_endings(
         f"{INVOLVED}",
         ids=list(ids),
     )
+
+
+def episodes_of_older(session: CommonSession, newer: Sequence[str]) -> set[int]:
+    """Return the row numbers of episodes with statements that these newer memories end.
+
+    Episodes with pruned originals are left out, as their summaries cannot be rewritten.
+    """
+    older = session.select_column("ending", "older_id", newer_id=newer, undone=False)
+    return _episodes_of(session, older) if older else set()
 
 
 def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
@@ -174,7 +183,7 @@ class EndingStore(StorePart):
             session.insert_each(ENDINGS.name, rows, UNLESS_KNOWN)
             changed = [*withdrawn, *(each.older for each in added)]
             if changed:
-                _empty_summaries(session, changed)
+                empty_summaries(session, changed)
             return len(changed)
 
         return self._engine.write(change, durable=read_up_to is None)
@@ -227,7 +236,7 @@ class EndingStore(StorePart):
 
         The memory's episode is emptied, to be rewritten, unless it has pruned originals.
         """
-        _empty_summaries(session, [id])
+        empty_summaries(session, [id])
         return session.execute(
             "UPDATE ending SET undone = %(undone)s WHERE owner = %(owner)s "
             "AND older_id = %(id)s AND undone != %(undone)s",
@@ -295,14 +304,12 @@ def _withdraw_endings(
     return withdrawn
 
 
-def _empty_summaries(session: CommonSession, ids: Sequence[str]) -> None:
+def empty_summaries(session: CommonSession, ids: Sequence[str]) -> None:
     """Empty the episodes of these memories, to be rewritten, except episodes with pruned originals."""
-    episodes = {episode for _, episode in session.positions_of(list(ids)).values()}
-    invalidate(
-        session,
-        [
-            episode
-            for episode in episodes
-            if episode is not None and not session.has_pruned(episode)
-        ],
-    )
+    invalidate(session, _episodes_of(session, ids))
+
+
+def _episodes_of(session: CommonSession, ids: Sequence[str]) -> set[int]:
+    """Return the row numbers of these memories' episodes without pruned originals."""
+    positions = session.positions_of(list(ids)).values()
+    return unpruned_episodes(session, [seq for seq, episode in positions if episode])

@@ -28,7 +28,7 @@ from mnemosyned.memory.forgetting import (
 )
 from mnemosyned.memory.values import RECOVERABLE, Action, MemoryRecord, Recoverable
 from mnemosyned.storage.common import listing, state, undo
-from mnemosyned.storage.common.endings import forget_endings
+from mnemosyned.storage.common.endings import episodes_of_older, forget_endings
 from mnemosyned.storage.common.injections import forget_injected_words
 from mnemosyned.storage.common.learnings import (
     LearningRows,
@@ -331,12 +331,12 @@ class DeletionStore(StorePart):
             [memory.id for memory in found],
             sessions={memory.session for memory in found},
         )
+        in_force, rewritten = _find_in_force_again(session, found)
         forget_endings(session, [memory.id for memory in found])
         if not import_id:
             self._save_source_keys(session, found)
         gone = [each.seq for each in found if not (grace and each.size)]
         session.delete("undo_step", memory_seq=gone)
-        in_force, rewritten = _find_in_force_again(session, found)
         _relink_supersessions(session, [memory.seq for memory in found])
         self._delete(session, found)
         originals = [memory for memory in found if memory.episode is not None]
@@ -573,7 +573,8 @@ def _find_in_force_again(
     memories = session.memories_at(again)
     return (
         frozenset(memory.id for memory in memories.values()),
-        state.unpruned_episodes(session, again),
+        state.unpruned_episodes(session, again)
+        | episodes_of_older(session, [memory.id for memory in found]),
     )
 
 

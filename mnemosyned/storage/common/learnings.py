@@ -102,6 +102,7 @@ class LearningRows(comparison.LearningKeeper):
                     forgotten.endings.append(ending)
             elif position[0] not in edited:
                 ENDINGS.add(session, ending, UNLESS_KNOWN)
+                endings.empty_summaries(session, [ending.older])
 
     def find_dropped(self, edit: MemoryEdit) -> list[Learning]:
         """Return the learnings that an edited memory no longer states."""
