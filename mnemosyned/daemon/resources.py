@@ -282,10 +282,10 @@ def audit_resources(
     paths: Mapping[str, str] = LOGGED_PATHS,
     owner: int = 0,
 ) -> dict[str, Resource]:
-    """Return the resources, with those at `paths` writing a line to the audit log for each request.
+    """Return the resources; those at `paths` now write a line to the audit log for each request.
 
-    `paths` give the verb to log by path. The sender is `owner` over the Unix socket, or the `REQUESTER` if
-    `owner` is 0.
+    `paths` maps each path to the verb in the line. The sender is `owner`, over the Unix socket, or the
+    `REQUESTER` if `owner` is 0.
     """
     # Loaded here: most daemons keep no log.
     from mnemosyned.service.audit import REQUESTER, Requester  # noqa: PLC0415

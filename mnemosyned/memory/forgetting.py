@@ -52,22 +52,17 @@ def name_matcher(name: str) -> Callable[[str], bool]:
     A name matches as whole words, in any case, with accents or without. In a script without spaces it matches
     anywhere, as word borders cannot be seen.
     """
-    words = [re.escape(word) for word in _fold_text(name).split()]
+    words = [re.escape(word) for word in fold_case(name.casefold()).split()]
     pattern = r"\s+".join(words)
     if not has_unspaced_script(name):
         pattern = f"{WORD_START}{pattern}{WORD_END}"
     found = re.compile(pattern).search
-    return lambda text: found(_fold_text(text)) is not None
+    return lambda text: found(fold_case(text.casefold())) is not None
 
 
 def is_named_in(texts: Iterable[str], named: Callable[[str], bool] | None) -> bool:
     """Return whether `named` returns True for any of the texts; True if `named` is None."""
     return named is None or any(map(named, texts))
-
-
-def _fold_text(text: str) -> str:
-    """Return a text in lower case without accents, for comparison."""
-    return fold_case(text.casefold())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,11 +161,11 @@ def undone_group(
     problems = []
     if returned.pruned:
         status = GroupStatus.KEPT
-        problems.append(f"the words of {_count_originals(returned.pruned)} were pruned")
+        problems.append(f"the words of {_originals_text(returned.pruned)} were pruned")
     if missing:
         was = "was" if missing == 1 else "were"
         problems.append(
-            f"{_count_originals(missing)} {was} forgotten or restored before"
+            f"{_originals_text(missing)} {was} forgotten or restored before"
         )
     begins, ends = returned.covers or (entry.created_at, entry.created_at)
     return GroupReport(
@@ -186,7 +181,7 @@ def undone_group(
     )
 
 
-def _count_originals(count: int) -> str:
+def _originals_text(count: int) -> str:
     return f"{count:,} original{'' if count == 1 else 's'}"
 
 

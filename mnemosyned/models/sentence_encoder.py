@@ -282,7 +282,9 @@ class SentenceEncoder(Embedder):
     @property
     def is_prepared(self) -> bool:
         """Whether the encoder's file exists; otherwise the first call takes a second or more to make it."""
-        return self._file is not None or _file_path().is_file()
+        return (
+            self._file is not None or (cache_dir() / encoder_file.FILE_NAME).is_file()
+        )
 
     def close(self) -> None:
         """Unload the weights, which the next call loads again. A child process making the file goes on."""
@@ -326,7 +328,7 @@ class SentenceEncoder(Embedder):
         If the cache cannot be written, the file is temporary, for this process alone. Raises
         `ModelUnavailable`.
         """
-        path = _file_path()
+        path = cache_dir() / encoder_file.FILE_NAME
         if file := encoder_file.open_encoder_file(path):
             return file
         closed = self._closed
@@ -379,7 +381,3 @@ class SentenceEncoder(Embedder):
             return file
         reason = errors[0].strip().rpartition("\n")[2] or "its conversion was ended"
         raise ModelUnavailable(f"the built-in encoder cannot be used: {reason}")
-
-
-def _file_path() -> Path:
-    return cache_dir() / encoder_file.FILE_NAME

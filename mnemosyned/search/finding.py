@@ -154,7 +154,7 @@ class SearchIndex(Protocol):
         """Return the memories at the rows in `scores`; `grams` has the parts of scores from character pairs."""
         ...
 
-    def positions_around(
+    def neighbor_positions(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
         """Return, per match, the sorted row numbers of memories around the match, in its session and source.
@@ -164,7 +164,7 @@ class SearchIndex(Protocol):
         """
         ...
 
-    def rollups_above(self, episodes: Collection[int]) -> dict[int, int]:
+    def rollup_parents(self, episodes: Collection[int]) -> dict[int, int]:
         """Return {row number: parent's row number} for summaries and all roll-ups above them."""
         ...
 
@@ -219,7 +219,7 @@ def find_candidates(
     matched = {
         match.episode for match in memories.values() if match.episode is not None
     }
-    above = index.rollups_above(matched.union(episodes))
+    above = index.rollup_parents(matched.union(episodes))
     return replace(found, episodes=episodes, above=above)
 
 
@@ -338,7 +338,7 @@ def _find_neighbors(
         )
         if match.session != DEFAULT_SESSION
     ]
-    around = index.positions_around(query, best, slept=slept)
+    around = index.neighbor_positions(query, best, slept=slept)
     beside: dict[int, list[tuple[int, int]]] = {}
     for match, positions in zip(best, around, strict=True):
         at = positions.index(match.position)

@@ -73,7 +73,7 @@ def merge_candidates(found: Sequence[SearchCandidates]) -> SearchCandidates:
         memories=memories,
         episodes=episodes,
         beside=beside,
-        corpus=_merge_corpora([each.corpus for each in found]),
+        corpus=_merge_word_statistics([each.corpus for each in found]),
         above=above,
         mentioning=mentioning,
         summary=next(iter(summaries), None),
@@ -94,7 +94,7 @@ def _shift_match(match: Match, by: int) -> Match:
     )
 
 
-def _merge_corpora(corpora: Sequence[Corpus]) -> Corpus:
+def _merge_word_statistics(corpora: Sequence[Corpus]) -> Corpus:
     count = sum(each.count for each in corpora)
     chars = sum(each.count * each.average_chars for each in corpora)
     frequencies: Counter[str] = Counter()

@@ -60,7 +60,7 @@ class SleepScheduler:
         self._stopped = threading.Event()
         # By its own wait, which no step of the wall clock shortens or draws out.
         self._ticker = threading.Thread(
-            target=self._check_repeatedly, name="triggers", daemon=True
+            target=self._check_triggers_repeatedly, name="triggers", daemon=True
         )
         self.description = "off"
         """The schedule in words: "off", "every 30 minutes" or "cron 0 3 * * * (UTC)"."""
@@ -150,7 +150,7 @@ class SleepScheduler:
         due: datetime | None = job.next_run_time if job else None
         return in_zone(due, UTC) if due else None
 
-    def _check_repeatedly(self) -> None:
+    def _check_triggers_repeatedly(self) -> None:
         check = self._guard_job(self.check_triggers)
         while not self._stopped.wait(self.tick_s):
             check()

@@ -22,7 +22,7 @@ from mnemosyned.summary.records.lines import RecordLine, RecordSummary
 from mnemosyned.summary.statements import Statement, StatementReader, shorten_at_clause
 from mnemosyned.text.dates import formatting
 from mnemosyned.text.sentences import UNSPACED_ENDS, split_sentences
-from mnemosyned.text.tokens import TextToken, TokenKind, tokenize
+from mnemosyned.text.tokens import TokenKind, tokenize
 
 # Weights of selection, chosen on conversations 1-5 of LoCoMo; retention is flat around them. A
 # sentence's worth is divided by its length, or only the longest would be kept: to a power below one
@@ -350,7 +350,7 @@ def compose_episode(
     covered |= _find_stems(" ".join(terms))
     missing = {
         token.stem: token
-        for token in _tokenize_line(extract.text)
+        for token in tokenize(" ".join(extract.text.split()))
         if token.kind is not TokenKind.STOP and token.stem not in covered
     }
     terms += [token.surface for token in missing.values()]
@@ -381,12 +381,7 @@ def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabula
 
 
 def _find_stems(text: str) -> set[str]:
-    return {token.stem for token in _tokenize_line(text)}
-
-
-def _tokenize_line(text: str) -> tuple[TextToken, ...]:
-    """Return the tokens of a text, whose line breaks count as blanks."""
-    return tokenize(" ".join(text.split()))
+    return {token.stem for token in tokenize(" ".join(text.split()))}
 
 
 RATIO = 1 / 3

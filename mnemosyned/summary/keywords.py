@@ -220,14 +220,14 @@ def select_keywords(
             ),
             room,
         )
-    written = [_join_span(value.tokens) for value in values]
+    written = [_join_tokens(value.tokens) for value in values]
     phrases: list[str] = []
     open_at: tuple[int, int] | None = None
     for _, sentence, place, span, _ in words:
         if open_at == (sentence, place):
-            phrases[-1] += f" {_join_span(span)}"
+            phrases[-1] += f" {_join_tokens(span)}"
         else:
-            phrases.append(_join_span(span))
+            phrases.append(_join_tokens(span))
         open_at = None if span[-1].closes else (sentence, place + 1)
     return (*dict.fromkeys(written), *phrases)
 
@@ -275,7 +275,7 @@ def _find_value_candidates(
         ):
             stop += 1
         span = (*before, *words[place:stop])
-        size = len(_join_span(span))
+        size = len(_join_tokens(span))
         if not _is_informative(span, size):
             continue
         seen.update([token.stem for token in span])
@@ -306,7 +306,7 @@ def _find_word_candidates(
         word = words[place]
         titled = place > 0 and word.capital and words[place - 1].kind is _TITLE
         span = tuple(words[place - titled : place + 1])
-        size = len(_join_span(span))
+        size = len(_join_tokens(span))
         if size > chars_max or not _is_informative(span, size):
             continue
         short = value <= ORDINARY and len(word.surface) <= SHORT_CHARS
@@ -334,5 +334,5 @@ def _is_informative(span: Sequence[TextToken], size: int) -> bool:
     )
 
 
-def _join_span(span: Sequence[TextToken]) -> str:
+def _join_tokens(span: Sequence[TextToken]) -> str:
     return " ".join(token.surface for token in span)

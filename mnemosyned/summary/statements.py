@@ -537,7 +537,7 @@ def _split_sentences(content: str) -> Iterator[tuple[str, bool, bool]]:
 
 def is_first_person(words: Sequence[tokens.TextToken]) -> bool:
     """Return True if a sentence, given as tokens, has a word such as "I" or "my"."""
-    return not _WORDS["first_person"].isdisjoint(_lower_words(words))
+    return any(word.surface.lower() in _WORDS["first_person"] for word in words)
 
 
 def add_speaker(memory: MemoryRecord) -> str:
@@ -560,7 +560,7 @@ def _says_something(
         return False
     if text.count('"') % 2 or text.count("`") % 2 or text.count("(") > text.count(")"):
         return False  # a quotation, code or remark goes on in the next sentence
-    if is_courtesy(_lower_words(words)):
+    if is_courtesy([word.surface.lower() for word in words]):
         return False
     if not text.isascii():
         return any(map(str.isalpha, text)) and not _is_bare_list(text, kinds)
@@ -568,10 +568,6 @@ def _says_something(
         return count > 1 and not VALUES.isdisjoint(kinds)
     exact = sum(map(tokens.EXACT_KINDS.__contains__, kinds))
     return exact <= count * EXACT_SHARE_MAX and not _is_bare_list(text, kinds)
-
-
-def _lower_words(words: Sequence[tokens.TextToken]) -> list[str]:
-    return [word.surface.lower() for word in words]
 
 
 def _is_bare_list(text: str, kinds: Sequence[tokens.TokenKind]) -> bool:

@@ -113,7 +113,7 @@ def stem_bytes(word: str) -> str:
     elif word.endswith("s") and not word.endswith("ss"):
         word = word[:-1]
     word = _remove_participle_ending(word)
-    if word.endswith("y") and _has_vowel(word[:-1]):
+    if word.endswith("y") and "v" in _letter_kinds(word[:-1]):
         word = word[:-1] + "i"
     for step in _STEPS_2_AND_3:
         word = _replace_ending(word, step)
@@ -140,7 +140,7 @@ def _remove_participle_ending(word: str) -> str:
         return word[:-1] if _letter_kinds(word[:-3]).count("vc") else word
     ending = next((ending for ending in ("ed", "ing") if word.endswith(ending)), "")
     base = word.removesuffix(ending)
-    if not ending or not _has_vowel(base):
+    if not ending or "v" not in _letter_kinds(base):
         return word
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
@@ -173,10 +173,6 @@ def _letter_kinds(word: str) -> str:
         else:
             kinds += "v" if char in "aeiou" else "c"
     return kinds
-
-
-def _has_vowel(word: str) -> bool:
-    return "v" in _letter_kinds(word)
 
 
 def _ends_in_short_syllable(word: str) -> bool:

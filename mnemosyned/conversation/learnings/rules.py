@@ -163,7 +163,7 @@ def _parse_pairs(table: str) -> list[tuple[str, str]]:
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Return a pattern compiled to ignore case, with each `<name>` replaced by the shared part `name`."""
+    """Return a pattern compiled to ignore case; each `<name>` in it stands for a part that rules share."""
     return re.compile(fill_parts(pattern, _load_shared_parts()), re.IGNORECASE)
 
 

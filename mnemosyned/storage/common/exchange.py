@@ -108,7 +108,7 @@ def _restore_log_entry(session: CommonSession, entry: LogEntry) -> Outcome:
     taken = session.select_value("consolidation_log", "1", id=entry.id)
     insert_log(session, entry, id=None if taken else entry.id)
     if not taken:
-        session.skip_numbers("log", entry.id)
+        session.number_rows_above("log", entry.id)
     return True
 
 
@@ -305,7 +305,7 @@ class RestoreTransaction(ABC):
         """Insert an exported summary under its old row number, or under a new number if that is taken."""
         taken = self._session.select_value("episode", "1", seq=episode.seq)
         if not taken:
-            self._session.skip_numbers("record", episode.seq)
+            self._session.number_rows_above("record", episode.seq)
         record = Episode(**{name: getattr(episode, name) for name in _EPISODE_FIELDS})
         number = self._session.insert_episode(
             record, episode.index_terms, seq=None if taken else episode.seq

@@ -144,7 +144,7 @@ class CommonIndex(finding.SearchIndex):
         )
         return seq
 
-    def rollups_above(self, episodes: Collection[int]) -> dict[int, int]:
+    def rollup_parents(self, episodes: Collection[int]) -> dict[int, int]:
         return ancestors(self._session, episodes)
 
 

@@ -263,7 +263,7 @@ class CommonSession(Protocol):
         """Return the number for a new row; None, the default, if the table assigns it."""
         return None
 
-    def skip_numbers(self, kind: RecordNumbers, upto: int, /) -> None:  # noqa: ARG002
+    def number_rows_above(self, kind: RecordNumbers, upto: int, /) -> None:  # noqa: ARG002
         """Make sure that new rows of a kind get numbers above `upto`, an imported row's number.
 
         By default do nothing, as tables that number their rows know the numbers.

@@ -149,7 +149,7 @@ class PostgresRestoring(RestoreTransaction):
                 chars = sum(len(each.memory.content) for each in members)
                 session.add_to_totals(tier, count=len(members), characters=chars)
             insert_states(session, memories)
-        session.skip_numbers("memory", last_number)
+        session.number_rows_above("memory", last_number)
 
     def _restore_vector(self, vector: exchange.KeptVector) -> exchange.Outcome:
         session = self._session

@@ -225,7 +225,7 @@ class PostgresIndex(CommonIndex):
             if seq in self._read
         ]
 
-    def positions_around(
+    def neighbor_positions(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
         del slept  # a memory has one home

@@ -356,7 +356,7 @@ class PostgresSession(CommonSession):
     def new_number(self, kind: RecordNumbers = "record", /) -> int:
         return self.take_numbers(kind, 1).start
 
-    def skip_numbers(
+    def number_rows_above(
         self, kind: RecordNumbers | Literal["memory"], upto: int, /
     ) -> None:
         self.save_additions()

@@ -318,7 +318,7 @@ class DatabaseFile:
         """
         path = self.path
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        copy = copy_beside(connection, path).rename(_rescue_path(path))
+        copy = copy_beside(connection, path).rename(f"{path}{RESCUED}")
         flush(path.parent)
         self.remove_companions()
         try:
@@ -351,7 +351,7 @@ def _file_identity(path: str | Path) -> Identity | None:
 
 def finish_rescue(path: Path) -> None:
     """Rename the rescued copy of a killed process to the database, unless another file is there."""
-    copy = _rescue_path(path)
+    copy = path.with_name(path.name + RESCUED)
     if not copy.exists():
         return
     if path.exists():
@@ -362,11 +362,6 @@ def finish_rescue(path: Path) -> None:
         Path(os.fspath(path) + suffix).unlink(missing_ok=True)
     place(copy, path)
     log.warning("database_put_back", database=str(path), bytes=path.stat().st_size)
-
-
-def _rescue_path(path: Path) -> Path:
-    """Return the path of the rescued copy of a database: the database's name with a suffix."""
-    return path.with_name(path.name + RESCUED)
 
 
 _HAPPENED = {

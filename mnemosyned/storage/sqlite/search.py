@@ -381,7 +381,7 @@ class SqliteIndex(CommonIndex):
                 matches[seq] = Match._make((seq, scores[seq], *fields, moment, pairs))
         return [matches[seq] for seq in scores if seq in matches]
 
-    def positions_around(
+    def neighbor_positions(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
         reaches = [

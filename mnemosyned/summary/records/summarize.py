@@ -315,11 +315,10 @@ def _read_run_output(lines: Sequence[str]) -> list[RecordItem]:
     counts = [line.strip(" =") for line in output if _PATTERNS["counts"].search(line)]
     if not counts or sum(map(is_prose, output)) > PROSE_SHARE_MAX * len(output):
         return []
-    if any(
-        is_prose(one) and not _is_failed_test(one) for one in (output[0], output[-1])
-    ):
+    names_failure = _PATTERNS["failed_test"].match
+    if any(is_prose(one) and not names_failure(one) for one in (output[0], output[-1])):
         return []
-    failures = [line.strip() for line in output if _is_failed_test(line)]
+    failures = [line.strip() for line in output if names_failure(line)]
     shown = [shorten(line, TEXT_CHARS_MAX) for line in failures[:FAILURES_SHOWN_MAX]]
     left = len(failures) - len(shown)
     shown += [f"and {left} more"] * bool(left)
@@ -333,11 +332,6 @@ def _read_run_output(lines: Sequence[str]) -> list[RecordItem]:
     text = f"{shorten(command, COMMAND_CHARS_MAX)}: {'; '.join([*parts, *shown])}"
     source = "\n".join(failures)
     return [RecordItem(RUN, text, source, is_alert=bool(failed or failures))]
-
-
-def _is_failed_test(line: str) -> bool:
-    """Return True if a line of a test runner names a failed test."""
-    return _PATTERNS["failed_test"].match(line) is not None
 
 
 def _has_failed(counts: str) -> bool:
