@@ -88,10 +88,7 @@ class MnemosyneStore(BaseStore):
         return await run_steps_async(self._results_of(list(ops)), self._async_caller)
 
     def _results_of(self, ops: list[Op]) -> Steps[list[Result]]:
-        """Return a generator of requests that run all reads, then the last `put` of each item.
-
-        Its value has a result for each operation.
-        """
+        """Return a generator of requests for all reads and each item's last `put`; its value is the results."""
         order = [index for index, op in enumerate(ops) if not isinstance(op, PutOp)]
         puts = {
             (op.namespace, op.key): index

@@ -147,8 +147,7 @@ def use_local_daemon(context: click.Context, form: str = "") -> None:
 
 FORMATS = ("table", "tsv", "jsonl", "json", "ids")
 FORMATS_OF_FILES = ("export", "import")
-"""Commands whose own `--format` is the format of a file; before their name, the option is that of the
-answer."""
+"""Commands whose own `--format` is that of a file; before their name, it is that of the answer."""
 VARIABLE = "MNEM_FORMAT"
 _FORMAT = "mnemosyned.format"
 _NO_PAGER = "mnemosyned.no_pager"

@@ -18,8 +18,7 @@ LISTENER_S = 1.0
 IDLE_MAX = 4
 """Maximum idle connections that a client keeps: each counts toward the daemon's limit."""
 IDLE_S = 60.0
-"""Seconds for which an idle connection is kept: if this machine slept, the daemon may have closed it
-unnoticed."""
+"""Seconds for which an idle connection is kept, as the daemon may close it unnoticed in a sleep."""
 
 
 class Address:

@@ -70,8 +70,7 @@ ADDED_WITHIN = timedelta(hours=1)
 SUBJECT_WEIGHT = 0.5
 """Weight of the share of common subject words (by rarity), relative to the cosine, in the similarity."""
 RATED_MAX, LIKENESS_SHARE_MIN = 4, 0.6
-"""Number of most similar newer statements that are rated, and their minimum similarity relative to the
-nearest."""
+"""Number of most similar newer statements that are rated, and their similarity relative to the nearest."""
 SUCCESSORS_MAX = 2
 """Maximum successors of one statement, which may state several facts."""
 UNKNOWN_COSINE, UNKNOWN_ENDING, NEIGHBOR_LIKENESS = 0.05, -3.0, 0.2
@@ -223,10 +222,7 @@ class SuccessorFinder:
     def _add_related(
         self, newest: InjectedQuote, others: Sequence[InjectedQuote]
     ) -> InjectedQuote:
-        """Return `newest` with related quotes from `others`, up to limits; each is new to the agent.
-
-        Each also has words that `newest` lacks.
-        """
+        """Return `newest` with related quotes of `others`, up to limits: new to the agent, with new words."""
         related = {each.id: each for each in newest.related}
         keywords = find_keywords(newest.text)
         for each in others:

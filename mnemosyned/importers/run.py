@@ -243,8 +243,7 @@ def _read_first_time(part: PlannedPart) -> datetime:
 BATCH_ITEMS = 500
 BATCH_LINES = 1_000
 BATCH_SIZE = 2_000_000
-"""Maximum characters of memories, or bytes of lines, in a batch; as JSON they fit in the daemon's limit for a
-body."""
+"""Maximum characters of memories, or bytes of lines, in a batch: as JSON they fit in a request."""
 _PLACE = re.compile(r"(?:memories|lines)\[(\d+)\]")
 _MEMORY_PLACE = re.compile(r"memories\[\d+\]\.?")
 

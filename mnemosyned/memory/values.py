@@ -382,8 +382,7 @@ class Hit:
 
 
 ACTIONS_KEPT = timedelta(days=30)
-"""Time in which an action can be undone; it is the grace period for a forget, and unlimited for a sleep
-cycle."""
+"""Time in which an action can be undone; for a forget the grace period, for a sleep cycle unlimited."""
 ACTIONS_MAX = 10_000
 """Actions that stay recorded, the newest."""
 ACTIONS_LISTED_MAX = 1_000

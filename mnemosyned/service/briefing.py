@@ -57,8 +57,7 @@ SESSION_READ_MAX = 3_000
 DECIDED_MAX = 40
 """Maximum number of decisions considered: more than fit."""
 NEED_LIKELY, NEED_POSSIBLE = -1.5, -4.0
-"""Log odds that later sessions need a statement, from which it comes first, and from which it is shown at
-all."""
+"""Log odds that later sessions need a statement, from which it comes first, and is shown at all."""
 
 
 @dataclass(eq=False, kw_only=True)

@@ -124,10 +124,7 @@ class OwnerLimiter:
     def count_write(
         self, owner: int, *, memories: int, size: int, writes: int | None = None
     ) -> None:
-        """Count new memories, their bytes (`size`) and `writes` without a check of the limits.
-
-        `writes` is by default the number of memories.
-        """
+        """Count new memories, their bytes (`size`) and `writes`, by default one per memory; check no limit."""
         with self._changing:
             if memories and (known := self._known.get(owner)):
                 count = known.memories + memories

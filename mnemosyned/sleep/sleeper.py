@@ -396,7 +396,7 @@ class Sleeper:
             log_failure("cap_not_enforced", error)
 
     def enforce_cap_now(self) -> None:
-        """Run `consolidate_excess` and then the action after a cycle, unless postponed.
+        """Consolidate excess memories, and do what follows a cycle, unless postponed.
 
         Raises `SleepInProgress`.
         """

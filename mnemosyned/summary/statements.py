@@ -318,8 +318,7 @@ EXACT_SHARE_MAX = 0.75
 """Share of exact values above which a sentence is a row of them."""
 
 VALUES = tokens.EXACT_KINDS - {tokens.TokenKind.IDENTIFIER}
-"""Kinds of values with which two words make a statement. Identifiers are not among them: code is full of
-them."""
+"""Kinds of values with which two words make a statement; not identifiers, as code is full of them."""
 
 _STOP = tokens.TokenKind.STOP  # found faster than an attribute of an Enum
 

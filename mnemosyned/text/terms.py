@@ -533,10 +533,7 @@ def split_compound(word: str) -> tuple[str, ...]:
 
 
 def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return (word, joined form) for each word of `content` that may be part of a compound: (`call`, `oncall`).
-
-    The word is joined with its neighbor, or with the last word of the question.
-    """
+    """Return (word of `content`, its joined form with a neighbor or the last word): (`call`, `oncall`)."""
     searched = {word.lower(): word for word in content}
     words = [raw.strip(_EDGE_MARKS) for raw in text.split()]
     hyphened, neighboring = [], []

@@ -30,8 +30,7 @@ RUN_CHARS = 20
 """Maximum letters of a word; a longer run is not a word."""
 STOP_WORDS_MIN = 3
 MARKED_SHARE = 0.02
-"""Share of Latin letters that are neither French nor German, above which a text is in a language such as
-Polish."""
+"""Share of Latin letters unknown in French and German from which a text is in a language such as Polish."""
 
 
 class TokenCounter(Protocol):

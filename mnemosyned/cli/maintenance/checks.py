@@ -540,8 +540,7 @@ def _damage_finding(text: str, installation: Installation) -> Finding:
 
 FREE_MIN_BYTES = 50_000_000
 FREE_WARNING = 2.0
-"""Free space, in sizes of the database, below which there is a warning: a purge and a backup each write a
-copy."""
+"""Free space, in sizes of the database, that a warning requires: a purge and a backup each write a copy."""
 SPOOL_OLD_S = 600.0
 """Age of waiting calls above which a restart of the daemon is not the reason."""
 BY_HAND = timedelta(days=7)

@@ -39,8 +39,7 @@ from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 
 DEFAULT = "default"
 _ENDPOINT = re.compile(r"(\w+://)?([^?#]*@)?([^?#@]*)([?#][^@]*)?", re.DOTALL)
-"""Scheme, user, address, and query or fragment of a URL; if there are other @ signs, all of it may be
-secret."""
+"""Scheme, user, address, and query or fragment of a URL; with other @ signs, all of it may be secret."""
 
 
 @dataclass(frozen=True, slots=True)

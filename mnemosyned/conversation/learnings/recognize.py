@@ -57,8 +57,7 @@ CLAUSES_MAX = 8
 """Clauses after which an instruction may begin; later ones are not tried."""
 
 RateSentences = Callable[[Sequence[str]], Sequence[float]]
-"""Function that returns, by vectors, the probability that each sentence is a standing rule; empty if it
-fails."""
+"""Function that returns the probability that each sentence is a standing rule; empty if it fails."""
 RULE_PROBABILITY_MIN = 0.8
 RULE_PROBABILITIES_MIN = {"binding": 0.45, "lasting": 0.6, "general": 0.6}
 """Probability from which a sentence is learned as a rule, by the shared pattern that one of its words matches.

@@ -564,8 +564,7 @@ class EventLoop:
 VERB_PREFIX = "/v1/"
 
 ResourcesOf = Callable[[HttpRequest], Mapping[str, Resource]]
-"""Function that returns the resources, by path, for the sender of a request. Raises `RequestRefused` if none
-are allowed."""
+"""Function that returns the resources, by path, for a request's sender. Raises `RequestRefused`."""
 
 
 def make_handler(

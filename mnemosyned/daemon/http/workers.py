@@ -213,16 +213,14 @@ WAITING_MAX = 64
 STREAMS_MAX = 64
 """Streams of all owners; each has a thread, which waits most of the time."""
 STUCK_S = 600.0
-"""Seconds without any answer, while requests wait, after which the threads count as stuck; longer than a model
-writes."""
+"""Seconds without any answer, while requests wait, after which threads count as stuck."""
 STREAM_S = 3_600.0
 """Time limit of a stream."""
 STREAM_STALL_S = 30.0
 """Time limit for a client to take some of a chunk."""
 POLL_S = 0.5
 STREAM_END_S = 1.0
-"""Seconds that a stream has to end by itself when the server stops, for instance after an event about the
-stop."""
+"""Seconds that a stream has to end by itself when the server stops."""
 
 OwnerOf = Callable[[HttpRequest], int]
 """Returns the number of a request's owner."""

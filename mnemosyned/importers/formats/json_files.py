@@ -139,8 +139,7 @@ class JsonArray(ImportFormat):
 
 
 EXPORT_LINE_BYTES_MAX = 64 << 20
-"""Maximum bytes of a line: a month's summary names all its sources, and a memory has a megabyte plus
-metadata."""
+"""Maximum bytes of a line: a month's summary names all its sources, a memory has a megabyte or more."""
 GROUP_LINES_MAX = 10_000
 GROUP_BYTES_MAX = 16 << 20
 """Maximum bytes of lines restored together, for which a request has room; a larger episode is split."""

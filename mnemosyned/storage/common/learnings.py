@@ -160,10 +160,7 @@ class LearningStore(StorePart):
     def add(
         self, session: CommonSession, learning: Learning
     ) -> tuple[Learning, list[str]]:
-        """Store a learning, and return it with the ids of those it supersedes.
-
-        A learning that repeats another is not stored, nor is a correction that corrects none.
-        """
+        """Store a learning, unless it repeats another or corrects none; return it and the superseded ids."""
         return LearningRows(session).keep(learning)
 
     @reads

@@ -168,8 +168,7 @@ class SqliteLists(listing.ListStore):
 
 
 STRETCHES_MAX, GAP_MIN = 16, 1_000
-"""Maximum ranges of rows, and minimum gap between two: to begin a range takes as long as reading about one row
-in a thousand."""
+"""Maximum ranges of rows, and the minimum gap between two: to begin a range costs as much as many rows."""
 _AROUND = (
     "SELECT f.rowid FROM json_each(:stretches) AS stretch CROSS JOIN {table} AS f "
     "WHERE f.{table} MATCH :match AND f.rowid BETWEEN stretch.value ->> 0 AND stretch.value ->> 1 "

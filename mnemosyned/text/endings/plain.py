@@ -33,8 +33,7 @@ STEM = 3
 HOLDER_WORDS_MAX, NAME_WORDS_MAX, SUCCESSOR_WORDS_MAX = 2, 3, 4
 """Maximum words of a name of a role's holder, of another name, and of what replaced a former value."""
 A_PLACE, A_PLACE_MIN = "city, town", 0.2
-"""A text with which names are compared, and the minimum cosine of a place's name: software and firms reach
-.18."""
+"""A text, and the minimum cosine of a place's name to it: names of software and firms reach .18."""
 CLAUSE, REPORT = "clause", "report"
 """Signs that a statement is a part of a sentence, or an agent's report of what it changed."""
 STATES_ALIKE_MIN = 0.4
@@ -81,10 +80,7 @@ LETTERS = (
 
 
 def sought_words(statement: Statement) -> tuple[str, ...]:
-    """Return the words by which to search for older statements that a new one may end.
-
-    They are its own, and for "I moved to Rome" also "live".
-    """
+    """Return the words to find older statements by: those of `statement`, and "live" for "I moved to Rome"."""
     own = tuple(word.key for word in statement.words)
     own += tuple(same for key in own for same in _SAME.get(key, ()))
     if find("resettling", statement) or find("living", statement):
