@@ -11,7 +11,10 @@ import msgspec
 
 from mnemosyned import errors
 from mnemosyned.config.settings import Config
-from mnemosyned.conversation.learnings.recognize import USER_ROLES, extract_learnings
+from mnemosyned.conversation.learnings.recognize import (
+    extract_learnings,
+    may_state_learnings,
+)
 from mnemosyned.ids import new_id
 from mnemosyned.instants import shift
 from mnemosyned.memory.edit import MemoryEdit
@@ -100,7 +103,7 @@ def make_edit(
             learning for learning in learnings if learning.text not in stated
         ),
         unstated=frozenset(stated - texts),
-        states_learnings=after.role.casefold() in USER_ROLES,
+        states_learnings=may_state_learnings(after),
     ), secrets
 
 

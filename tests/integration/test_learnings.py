@@ -66,10 +66,60 @@ def test_the_list_is_searched_paged_and_says_what_people_changed(lab: Lab) -> No
 
 
 def test_only_a_user_gives_instructions(lab: Lab) -> None:
-    for role in ("assistant", "tool", "", "system"):
+    for role in ("assistant", "tool", "Ada", "system"):
         lab.remember("Never use emojis.", role=role)
 
     assert texts(lab) == []
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "Never use emojis.",
+        "Rule: never use emojis",
+        "Allergic to peanuts and cashews",
+        "Allergy: penicillin (rash in 2019)",
+        "Lea hat eine Nussallergie",
+        "Bitte immer auf Deutsch antworten",
+        "Allergie aux noix",
+    ],
+)
+def test_a_note_that_reads_as_a_rule_is_learned_and_told_at_a_start(
+    lab: Lab, note: str
+) -> None:
+    lab.remember(note)
+
+    assert texts(lab) == [note]
+    assert note in lab.briefing(project="shop").text
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "Ada decided: we never deploy on Fridays",
+        "Recipe: always whisk the eggs first, then add sugar",
+        "The server never recovered after the outage",
+        "Immer noch keine Antwort vom Amt bekommen",
+        "Page of the wiki.\nNever use emojis.",
+        "Mom, we land at six and take the bus. " * 5 + "Never wait for me.",
+    ],
+)
+def test_a_note_on_something_else_is_no_rule(lab: Lab, note: str) -> None:
+    lab.remember(note)
+
+    assert texts(lab) == []
+
+
+def test_a_record_from_a_source_is_no_note(lab: Lab) -> None:
+    memory = lab.remember("Never use emojis.", source="web").id
+    note = lab.remember("Never use emojis in mails.").id
+
+    assert texts(lab) == ["Never use emojis in mails."]
+    lab.edit(note, text="Never use emojis in mails to clients.")
+    assert texts(lab) == ["Never use emojis in mails to clients."]
+    lab.edit(note, role="assistant")
+    lab.edit(memory, role="user")
+    assert texts(lab) == ["Never use emojis."]
 
 
 def test_a_batch_says_how_many_learnings_in_force_it_brought_and_a_dry_run_none(

@@ -47,6 +47,8 @@ USER_ROLES = frozenset({"user", "human"})
 """Roles whose words can be instructions; those of an agent or a tool cannot."""
 TEXT_CHARS_MAX = 400
 """Longer sentences are documents, not instructions."""
+NOTE_CHARS_MAX = 200
+"""Longer notes are letters or documents: they tell others what to do."""
 PASSAGE_CHARS_MAX = 1_000
 """Longer sentences are not searched for preferences in passing either."""
 SENTENCES_MAX = 200
@@ -142,7 +144,7 @@ def extract_learnings(
     if a search for secrets in the memory found none. `rate` rates sentences that no rule matches.
     """
     text = memory.content
-    if memory.role.casefold() not in USER_ROLES or not (rate or may_match_rule(text)):
+    if not may_state_learnings(memory) or not (rate or may_match_rule(text)):
         return ()
     if may_have_secrets:
         text = mask_secrets(text)
@@ -158,6 +160,20 @@ def extract_learnings(
         )
         for statement in find_statements(text, rate=rate)
     )
+
+
+def may_state_learnings(memory: MemoryRecord) -> bool:
+    """Return True if a user says the words of a memory, or if it is a note: a line of nobody, from nowhere.
+
+    A note with a label, such as "Recipe: …", is about something else, except "Rule: …" and the like.
+    """
+    if memory.role or memory.source:
+        return memory.role.casefold() in USER_ROLES
+    text = memory.content.strip()
+    if len(text) > NOTE_CHARS_MAX or "\n" in text:
+        return False
+    labeled = _COLON.match(text)
+    return not labeled or bool(load_shared_pattern("noted").match(text))
 
 
 class LateLearning(NamedTuple):
