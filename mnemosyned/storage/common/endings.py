@@ -7,9 +7,8 @@ from datetime import datetime
 from operator import attrgetter
 from types import MappingProxyType
 
+from mnemosyned.memory import listing, values
 from mnemosyned.memory.endings import EndingRecord
-from mnemosyned.memory.listing import Place
-from mnemosyned.memory.values import EndedStatement, MemoryRecord
 from mnemosyned.storage.common.rows import ENDINGS, stored_values
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
@@ -62,7 +61,7 @@ def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
 
 def read_ended(
     session: CommonSession, ids: Sequence[str]
-) -> dict[str, tuple[EndedStatement, ...]]:
+) -> dict[str, tuple[values.EndedStatement, ...]]:
     """Return {memory id: ended statements}, with the earliest ending of each; undone endings do not count."""
     endings = ENDINGS.find(
         session,
@@ -71,7 +70,7 @@ def read_ended(
         most=ENDINGS_OF_MAX,
     )
     quoted = _quote_endings(session, endings).items()
-    ended: dict[str, dict[int, EndedStatement]] = {}
+    ended: dict[str, dict[int, values.EndedStatement]] = {}
     for ending, statement in sorted(quoted, key=lambda each: each[1].at, reverse=True):
         ended.setdefault(ending.older, {})[ending.older_place] = statement
     return {id: tuple(by_place.values()) for id, by_place in ended.items()}
@@ -79,12 +78,12 @@ def read_ended(
 
 def _quote_endings(
     session: CommonSession, endings: Sequence[EndingRecord]
-) -> dict[EndingRecord, EndedStatement]:
+) -> dict[EndingRecord, values.EndedStatement]:
     """Return {ending: ended statement with both sentences}; endings with a missing memory are left out."""
     involved = {id for each in endings for id in (each.older, each.newer)}
     memories = session.memories(list(involved)) if involved else {}
     return {
-        ending: EndedStatement(
+        ending: values.EndedStatement(
             at=announced_start(successor, memories[ending.newer].created_at),
             by=ending.newer,
             reason=ending.reason,
@@ -101,7 +100,7 @@ def _quote_endings(
 
 def read_memories_after(
     session: CommonSession, position: int, *, limit: int, condition: str = ""
-) -> dict[int, MemoryRecord]:
+) -> dict[int, values.MemoryRecord]:
     """Return {row number: memory} of the first `limit` above row `position`; `condition` is SQL on `m`."""
     memories = session.memories_at(
         session.column(
@@ -129,7 +128,7 @@ class EndingStore(StorePart):
         limit: int,
         after: int = 0,
         newest: int | None = None,
-    ) -> dict[int, MemoryRecord]:
+    ) -> dict[int, values.MemoryRecord]:
         """Return {row number: memory} of up to `limit` memories above row `after` not yet read for endings.
 
         With `newest`, only memories with the last `newest` row numbers are returned.
@@ -148,7 +147,7 @@ class EndingStore(StorePart):
     @reads
     def memories_at(
         self, session: CommonSession, positions: Sequence[int]
-    ) -> dict[int, MemoryRecord]:
+    ) -> dict[int, values.MemoryRecord]:
         """Return {row number: memory} for these row numbers; missing memories are left out."""
         return session.memories_at(positions)
 
@@ -205,7 +204,7 @@ class EndingStore(StorePart):
         limit: int,
         id: str | None = None,
         undone: bool | None = None,
-        after: Place | None = None,
+        after: listing.Place | None = None,
     ) -> list[EndingRecord]:
         """Return up to `limit` endings, the newest first.
 

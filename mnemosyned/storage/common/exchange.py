@@ -15,30 +15,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from mnemosyned.memory import exchange
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.endings import EndingRecord
-from mnemosyned.memory.exchange import (
-    KIND_NAMES,
-    OTHER_WORDS,
-    WORDS_PRUNED,
-    AnyRecord,
-    ExportedCompaction,
-    ExportedEpisode,
-    ExportedMemory,
-    ExportedRevision,
-    ExportedSupersession,
-    KeptVector,
-    Outcome,
-    Record,
-    RestoreReport,
-)
 from mnemosyned.memory.injections import Injection
 from mnemosyned.memory.values import Action, Episode, Learning, MemoryFilter
-from mnemosyned.storage.common import listing
+from mnemosyned.storage.common import learnings, listing, sleep, surroundings, undo
 from mnemosyned.storage.common.endings import restore_ending
 from mnemosyned.storage.common.injections import insert_injection, read_injections
-from mnemosyned.storage.common.learnings import mark_learned
 from mnemosyned.storage.common.records import insert_compaction
 from mnemosyned.storage.common.rows import (
     COMPACTIONS,
@@ -62,35 +47,32 @@ from mnemosyned.storage.common.session import (
     optional_instant,
     writes,
 )
-from mnemosyned.storage.common.sleep import insert_log
 from mnemosyned.storage.common.state import add_tags, insert_revision, mark_emptied
-from mnemosyned.storage.common.surroundings import save_sighting, saved_sighting
-from mnemosyned.storage.common.undo import record_action
 
 
 class PlacedMemory(NamedTuple):
     """A memory with its number and the position of its episode, if any."""
 
-    memory: ExportedMemory
+    memory: exchange.ExportedMemory
     seq: int
     home: int | None
 
 
 _EPISODE_FIELDS = {each.name for each in fields(Episode)}.intersection(
-    each.name for each in fields(ExportedEpisode)
+    each.name for each in fields(exchange.ExportedEpisode)
 )
 
 
-def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
+def _restore_learning(session: CommonSession, learning: Learning) -> exchange.Outcome:
     """Insert a learning unless the id is stored; return whether it was inserted, or the conflict."""
     text = session.select_value("learning", "text", id=learning.id)
     if text is None:
         LEARNINGS.add(session, learning, seq=session.new_number())
         return True
-    return False if text == learning.text else OTHER_WORDS
+    return False if text == learning.text else exchange.OTHER_WORDS
 
 
-def _restore_log_entry(session: CommonSession, entry: LogEntry) -> Outcome:
+def _restore_log_entry(session: CommonSession, entry: LogEntry) -> exchange.Outcome:
     """Insert a log entry, under its old number if free, unless stored; return whether it was inserted."""
     known = session.scalar(
         "SELECT 1 FROM consolidation_log WHERE owner = %(owner)s "
@@ -106,24 +88,24 @@ def _restore_log_entry(session: CommonSession, entry: LogEntry) -> Outcome:
     if known:
         return False
     taken = session.select_value("consolidation_log", "1", id=entry.id)
-    insert_log(session, entry, id=None if taken else entry.id)
+    sleep.insert_log(session, entry, id=None if taken else entry.id)
     if not taken:
         session.number_rows_above("log", entry.id)
     return True
 
 
-def _restore_sighting(session: CommonSession, sighting: Sighting) -> Outcome:
+def _restore_sighting(session: CommonSession, sighting: Sighting) -> exchange.Outcome:
     """Save the exported reading of the clock, unless one is saved; return whether it was saved."""
-    if saved_sighting(session):
+    if surroundings.saved_sighting(session):
         return False
-    save_sighting(session, sighting)
+    surroundings.save_sighting(session, sighting)
     return True
 
 
-RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], Outcome]] = {
+RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], exchange.Outcome]] = {
     Learning: _restore_learning,
     LogEntry: _restore_log_entry,
-    ExportedCompaction: insert_compaction,
+    exchange.ExportedCompaction: insert_compaction,
     Sighting: _restore_sighting,
     Injection: insert_injection,
     **{
@@ -141,38 +123,42 @@ class RestoreTransaction(ABC):
     def __init__(self, session: CommonSession, action: Action | None = None) -> None:
         self._session = session
         self._action = action
-        self._outcome = RestoreReport()
+        self._outcome = exchange.RestoreReport()
 
-    def restore(self, records: Iterable[AnyRecord]) -> RestoreReport:
+    def restore(self, records: Iterable[exchange.AnyRecord]) -> exchange.RestoreReport:
         """Store the records that are not stored yet; return counts of the outcomes."""
         by_kind: dict[type[Any], list[Any]] = defaultdict(list)
         for record in records:
             by_kind[type(record)].append(record)
-        episodes: list[ExportedEpisode] = by_kind[ExportedEpisode]
+        episodes: list[exchange.ExportedEpisode] = by_kind[exchange.ExportedEpisode]
         self._restore_groups(
             [episode for episode in episodes if episode.level == 0],
-            by_kind[ExportedMemory],
+            by_kind[exchange.ExportedMemory],
         )
         rollups = [episode for episode in episodes if episode.level > 0]
         self._restore_records(
             sorted(rollups, key=lambda rollup: rollup.level), self._restore_rollup
         )
-        self._restore_records(by_kind[ExportedSupersession], self._restore_supersession)
+        self._restore_records(
+            by_kind[exchange.ExportedSupersession], self._restore_supersession
+        )
         for kind, store in RESTORERS.items():
             self._restore_records(by_kind[kind], partial(store, self._session))
-        self._restore_records(by_kind[KeptVector], self._restore_vector)
+        self._restore_records(by_kind[exchange.KeptVector], self._restore_vector)
         return self._outcome
 
     def _restore_records(
-        self, records: Iterable[Any], store: Callable[[Any], Outcome]
+        self, records: Iterable[Any], store: Callable[[Any], exchange.Outcome]
     ) -> None:
         """Call `store` with every record, and count the returned outcomes."""
         for record in records:
             id = str(getattr(record, "id", ""))
-            self._outcome.count(KIND_NAMES[type(record)], id, store(record))
+            self._outcome.count(exchange.KIND_NAMES[type(record)], id, store(record))
 
     def _restore_groups(
-        self, episodes: Sequence[ExportedEpisode], memories: Sequence[ExportedMemory]
+        self,
+        episodes: Sequence[exchange.ExportedEpisode],
+        memories: Sequence[exchange.ExportedMemory],
     ) -> None:
         """Store the episodes whose originals are all new, then the new memories; count the outcomes."""
         ids = [episode.id for episode in episodes] + [memory.id for memory in memories]
@@ -183,7 +169,7 @@ class RestoreTransaction(ABC):
         for memory in memories:
             originals[memory.episode].add(memory.id)
 
-        def store(episode: ExportedEpisode) -> Outcome:
+        def store(episode: exchange.ExportedEpisode) -> exchange.Outcome:
             """Store an episode if it is new and has originals in `memories`, all new; return the outcome."""
             if episode.id in known:
                 return _outcome_for_stored_id(known[episode.id])
@@ -199,7 +185,7 @@ class RestoreTransaction(ABC):
         self._restore_memories(memories, known)
 
     def _restore_memories(
-        self, memories: Sequence[ExportedMemory], known: dict[str, str | None]
+        self, memories: Sequence[exchange.ExportedMemory], known: dict[str, str | None]
     ) -> None:
         """Store the memories not in `known` ({id: content}), add them to `known`, count the outcomes.
 
@@ -227,7 +213,7 @@ class RestoreTransaction(ABC):
         lacking = Counter({id: count for id, _, count in rows})
         placed: list[PlacedMemory] = []
 
-        def choose_place(memory: ExportedMemory) -> Outcome:
+        def choose_place(memory: exchange.ExportedMemory) -> exchange.Outcome:
             """Add a new memory, with a row number and an episode or None, to `placed`; return the outcome."""
             if memory.id in known:
                 content = known[memory.id]
@@ -235,14 +221,14 @@ class RestoreTransaction(ABC):
                 is_same = content == memory.content or (
                     content is not None and "" in (content, memory.content)
                 )
-                return False if is_same else OTHER_WORDS
+                return False if is_same else exchange.OTHER_WORDS
             known[memory.id] = memory.content
             home = None
             if memory.episode and lacking[memory.episode] > 0:
                 lacking[memory.episode] -= 1
                 home = homes[memory.episode]
             if memory.episode and home is None and not memory.content:
-                return WORDS_PRUNED
+                return exchange.WORDS_PRUNED
             nonlocal last
             seq = memory.seq
             if seq in taken:
@@ -257,10 +243,10 @@ class RestoreTransaction(ABC):
         seqs = [each.seq for each in placed]
         # Steps of forgotten memories with these numbers.
         self._session.delete("undo_step", memory_seq=seqs)
-        record_action(self._session, self._action, [(seq, "") for seq in seqs])
-        mark_learned(self._session, seqs)
+        undo.record_action(self._session, self._action, [(seq, "") for seq in seqs])
+        learnings.mark_learned(self._session, seqs)
 
-    def _restore_rollup(self, rollup: ExportedEpisode) -> Outcome:
+    def _restore_rollup(self, rollup: exchange.ExportedEpisode) -> exchange.Outcome:
         """Store a roll-up if its period has none and all members are stored without a parent.
 
         Return the outcome. Otherwise a later cycle writes the roll-up.
@@ -298,10 +284,10 @@ class RestoreTransaction(ABC):
         """Insert memories with all that belongs to them; number later memories above `last_number`."""
 
     @abstractmethod
-    def _restore_vector(self, vector: KeptVector) -> Outcome:
+    def _restore_vector(self, vector: exchange.KeptVector) -> exchange.Outcome:
         """Store a vector if its memory has none; return whether it was stored, or None without the memory."""
 
-    def _insert_episode(self, episode: ExportedEpisode) -> None:
+    def _insert_episode(self, episode: exchange.ExportedEpisode) -> None:
         """Insert an exported summary under its old row number, or under a new number if that is taken."""
         taken = self._session.select_value("episode", "1", seq=episode.seq)
         if not taken:
@@ -315,7 +301,9 @@ class RestoreTransaction(ABC):
         if episode.emptied:
             mark_emptied(self._session, number)
 
-    def _restore_supersession(self, supersession: ExportedSupersession) -> Outcome:
+    def _restore_supersession(
+        self, supersession: exchange.ExportedSupersession
+    ) -> exchange.Outcome:
         """Save a memory's missing successor; return whether one was missing, None if a memory is not stored."""
         older = self._session.position_of(supersession.memory)
         newer = self._session.position_of(supersession.superseded_by)
@@ -330,9 +318,9 @@ class RestoreTransaction(ABC):
         return bool(changed.rowcount)
 
 
-def _outcome_for_stored_id(content: str | None) -> Outcome:
+def _outcome_for_stored_id(content: str | None) -> exchange.Outcome:
     """Return the outcome for a summary whose id is stored: a conflict, or False if `content` is None."""
-    return False if content is None else OTHER_WORDS
+    return False if content is None else exchange.OTHER_WORDS
 
 
 _TIMES = ("valid_until", "superseded_at", "pruned_at", "held_until", "future_since")
@@ -433,7 +421,7 @@ class ExportSnapshot(ABC):
     def _stream(self, statement: str) -> Iterator[Row]:
         return self._session.stream(statement, **self._values)
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[exchange.Record]:
         """Yield the records that the filter selects, an episode only if all of its originals are selected."""
         where = export_condition(self._chosen, "m")
         others = self._has_others.format(export_condition(self._chosen, "o"))
@@ -449,7 +437,7 @@ class ExportSnapshot(ABC):
         if not (self._chosen.columns or self._chosen.tags):
             yield from self._rollups()
         for memory, newer, *_ in self._stream(self._superseded.format(where)):
-            yield ExportedSupersession(memory=memory, superseded_by=newer)
+            yield exchange.ExportedSupersession(memory=memory, superseded_by=newer)
         if not self._chosen.excludes_summaries:
             for kept in (LEARNINGS, LOG):
                 rows = self._stream(
@@ -471,7 +459,7 @@ class ExportSnapshot(ABC):
             for table in EXPORTED_TABLES:
                 yield from table.stream(self._session)
 
-    def all_records(self) -> Iterator[AnyRecord]:
+    def all_records(self) -> Iterator[exchange.AnyRecord]:
         """Yield all records of an export, then the records that only a move to a new store has."""
         yield from self.records()
         session = self._session
@@ -479,10 +467,10 @@ class ExportSnapshot(ABC):
         for table in MOVED_TABLES:
             yield from table.stream(session)
         for id, model, digest, vector in session.stream(self._vectors):
-            yield KeptVector(
+            yield exchange.KeptVector(
                 memory=id, model=model, digest=digest, vector=bytes(vector)
             )
-        if sighting := saved_sighting(session):
+        if sighting := surroundings.saved_sighting(session):
             yield sighting
 
     def count_expected(self) -> dict[str, int]:
@@ -498,7 +486,7 @@ class ExportSnapshot(ABC):
         episodes = self._session.select_value("episode", "count(*)")
         return {"memory": memories, "episode": episodes}
 
-    def _episodes(self, chosen: str) -> Iterator[Record]:
+    def _episodes(self, chosen: str) -> Iterator[exchange.Record]:
         """Yield episodes that meet a condition on alias `e`, and after every episode its originals."""
         whole = f"e.level = 0 AND {chosen}"
         # Two streams in the same order, so that an episode costs no round trip.
@@ -511,15 +499,15 @@ class ExportSnapshot(ABC):
             yield exported_episode_from(row, originals=count)
             yield from islice(originals, count)
 
-    def _memories(self, statement: str) -> Iterator[ExportedMemory]:
+    def _memories(self, statement: str) -> Iterator[exchange.ExportedMemory]:
         """Yield the memories that a statement selects, with tags, exact values and revisions."""
         for seq, content_hash, *row in self._stream(statement):
             *values, episode, plain, secret, tags, revisions = row[5:]
             times = map(optional_instant, row[:5])
-            fields = record_fields(ExportedMemory, ROW_COLUMNS, values) | dict(
+            fields = record_fields(exchange.ExportedMemory, ROW_COLUMNS, values) | dict(
                 zip(_TIMES, times, strict=True)
             )
-            yield ExportedMemory(
+            yield exchange.ExportedMemory(
                 **fields,
                 content_hash=None if fields["content"] else content_hash,
                 seq=seq,
@@ -527,9 +515,9 @@ class ExportSnapshot(ABC):
                 episode=episode,
                 details=tuple(self._read_details(plain, secret)),
                 revisions=tuple(
-                    ExportedRevision(
+                    exchange.ExportedRevision(
                         **record_fields(
-                            ExportedRevision, REVISION_COLUMNS, revision[1:]
+                            exchange.ExportedRevision, REVISION_COLUMNS, revision[1:]
                         )
                     )
                     for revision in sorted(_decode_revisions(revisions or "[]"))
@@ -542,7 +530,7 @@ class ExportSnapshot(ABC):
     ) -> Iterable[tuple[str, str, bool]]:
         """Return (kind, value, is secret) of the exact values in two columns, for plain values and secrets."""
 
-    def _rollups(self) -> Iterator[Record]:
+    def _rollups(self) -> Iterator[exchange.Record]:
         """Yield the exported summaries of days, weeks and months, each after its members."""
         # Two streams in the same order, so that a summary costs no round trip.
         below = self._stream(
@@ -579,7 +567,7 @@ class ExchangeStore(StorePart):
     @contextmanager
     def export(
         self, chosen: MemoryFilter
-    ) -> Iterator[tuple[dict[str, int], Iterator[Record]]]:
+    ) -> Iterator[tuple[dict[str, int], Iterator[exchange.Record]]]:
         """Open a snapshot of the records that a filter selects.
 
         Yields the counts of memories and of summaries by kind, and an iterator that reads the
@@ -591,7 +579,9 @@ class ExchangeStore(StorePart):
             yield exported.count_expected(), exported.records()
 
     @contextmanager
-    def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
+    def everything(
+        self,
+    ) -> Iterator[tuple[dict[str, int], Iterator[exchange.AnyRecord]]]:
         """Open a snapshot of all records, including records that only a move to another store carries.
 
         Yields the counts by kind, and an iterator that reads the records while the block runs. The
@@ -605,10 +595,10 @@ class ExchangeStore(StorePart):
     def restore(
         self,
         session: CommonSession,
-        records: Sequence[AnyRecord],
+        records: Sequence[exchange.AnyRecord],
         *,
         action: Action | None = None,
-    ) -> RestoreReport:
+    ) -> exchange.RestoreReport:
         """Store the records that are not stored yet, in one transaction; return counts of the outcomes.
 
         An episode is stored only with all of its originals in the same call; else the originals go to working

@@ -11,7 +11,7 @@ from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.exchange import ForgottenCopy
 from mnemosyned.memory.listing import LearningFilter, Place, RecordKind
 from mnemosyned.memory.values import Learning, MemoryRecord
-from mnemosyned.storage.common import endings, injections
+from mnemosyned.storage.common import endings, injections, state
 from mnemosyned.storage.common.listing import source_condition
 from mnemosyned.storage.common.rows import BRIEFING_EDITS, ENDINGS, LEARNINGS
 from mnemosyned.storage.common.session import (
@@ -21,7 +21,6 @@ from mnemosyned.storage.common.session import (
     reads,
     writes,
 )
-from mnemosyned.storage.common.state import changed_copy, request_purge
 from mnemosyned.text.terms import parse_terms
 
 READ_MAX = 5_000
@@ -98,7 +97,7 @@ class LearningRows(comparison.LearningKeeper):
             other = ending.newer if ending.older == id else ending.older
             position = session.position_of(other)
             if position is None:
-                with changed_copy(session, other) as forgotten:
+                with state.changed_copy(session, other) as forgotten:
                     forgotten.endings.append(ending)
             elif position[0] not in edited:
                 ENDINGS.add(session, ending, UNLESS_KNOWN)
@@ -278,13 +277,13 @@ class LearningStore(StorePart):
         changed = session.update("learning", {"text": text}, id=id)
         _require_learning_found(changed.rowcount, id)
         injections.erase_injected_texts(session, [id])
-        request_purge(session)
+        state.request_purge(session)
 
     @writes
     def remove(self, session: CommonSession, id: str) -> None:
         """Delete a learning and request a purge; superseded learnings apply again. Raises `NotFound`."""
         _require_learning_found(remove_learnings(session, id=[id]), id)
-        request_purge(session)
+        state.request_purge(session)
 
 
 def _drop_ended(

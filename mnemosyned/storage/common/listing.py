@@ -39,7 +39,7 @@ from mnemosyned.memory.listing import (
 )
 from mnemosyned.memory.values import MemoryFilter, Tier
 from mnemosyned.search.query import Query
-from mnemosyned.storage.common.endings import read_ended
+from mnemosyned.storage.common import endings, state
 from mnemosyned.storage.common.session import (
     CommonSession,
     EngineSession,
@@ -49,7 +49,6 @@ from mnemosyned.storage.common.session import (
     replace_by,
     writes_lazily,
 )
-from mnemosyned.storage.common.state import ancestors, episode_at
 from mnemosyned.storage.common.surroundings import project_sessions, projects_of
 from mnemosyned.text.terms import Terms
 
@@ -342,7 +341,7 @@ class ListStore(StorePart):
         seqs = [key.seq for key in shown if key.kind is RecordKind.MEMORY]
         memories = session.memories_at(seqs)
         summaries = [
-            episode_at(session, "seq", key.seq)
+            state.episode_at(session, "seq", key.seq)
             for key in shown
             if key.kind is RecordKind.SUMMARY
         ]
@@ -356,7 +355,7 @@ class ListStore(StorePart):
             following,
             {
                 id: max(statement.at for statement in statements)
-                for id, statements in read_ended(
+                for id, statements in endings.read_ended(
                     session, [memory.id for memory in memories.values()]
                 ).items()
             },
@@ -667,7 +666,7 @@ def _count_originals(
             "UNION SELECT episode_seq FROM emptied_episode WHERE owner = %(owner)s"
         )
     )
-    outdated.update(ancestors(session, outdated).values())
+    outdated.update(state.ancestors(session, outdated).values())
     counts, cut = Counter[int](), list[int]()
     step: Condition | None = Condition("parent_id IS NULL", {})
     while step:  # ends, as each step goes down a level

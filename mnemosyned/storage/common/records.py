@@ -7,21 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from mnemosyned import errors, instants
 from mnemosyned.conversation.archived import ABOUT, list_archived_memory_ids
-from mnemosyned.errors import IdTaken, MnemosynedError, NotFound
-from mnemosyned.instants import shift
-from mnemosyned.memory import forgetting, ports
+from mnemosyned.memory import forgetting, ports, values
 from mnemosyned.memory.edit import HISTORY_MAX
 from mnemosyned.memory.exchange import ExportedCompaction
-from mnemosyned.memory.values import (
-    Acknowledged,
-    Action,
-    Episode,
-    MemoryRecord,
-    Tier,
-    TierTotals,
-)
-from mnemosyned.storage.common.learnings import LearningRows
+from mnemosyned.storage.common import learnings, state, undo
 from mnemosyned.storage.common.rows import (
     COMPACTIONS,
     EPISODE_COLUMNS,
@@ -39,8 +30,6 @@ from mnemosyned.storage.common.session import (
     reads,
     writes,
 )
-from mnemosyned.storage.common.state import episode_at, supersede
-from mnemosyned.storage.common.undo import record_action
 from mnemosyned.text.details import Detail
 
 
@@ -49,7 +38,7 @@ class IntakeTransaction(ABC):
     """Transaction that stores new drafts and acknowledges known ones."""
 
     _drafts: Sequence[ports.Draft]
-    _action: Action | None = None
+    _action: values.Action | None = None
     _session: EngineSession = field(init=False)
     _said: ClassVar[str]
     """Selects id and time of the first memory with a text, session and source.
@@ -89,14 +78,14 @@ class IntakeTransaction(ABC):
             any_key = set().union(*keys.values())
             rows = self._session.select_column("agent_forgotten", "id", id=any_key)
             forgotten.update(rows)
-        keeper: LearningRows | None = None
-        acknowledged: list[Acknowledged] = []
-        waiting: list[MemoryRecord] = []
+        keeper: learnings.LearningRows | None = None
+        acknowledged: list[values.Acknowledged] = []
+        waiting: list[values.MemoryRecord] = []
         for index, draft in enumerate(drafts):
             memory, answer = draft.memory, None
             if memory.id not in known and forgotten & keys.get(memory.id, set()):
                 acknowledged.append(
-                    Acknowledged(
+                    values.Acknowledged(
                         id=memory.id,
                         created_at=memory.created_at,
                         stored=False,
@@ -116,10 +105,10 @@ class IntakeTransaction(ABC):
                 known[memory.id] = (memory.content, memory.created_at, None)
                 if draft.learnings:
                     self._session.lock()
-                    keeper = keeper or LearningRows(self._session)
+                    keeper = keeper or learnings.LearningRows(self._session)
                     for learning in draft.learnings:
                         keeper.keep(learning)
-                answer = Acknowledged(
+                answer = values.Acknowledged(
                     id=memory.id, created_at=memory.created_at, stored=True
                 )
             if draft.supersedes:
@@ -128,8 +117,8 @@ class IntakeTransaction(ABC):
                     waiting = []
                 self._session.lock()
                 try:
-                    supersede(self._session, old=draft.supersedes, new=answer.id)
-                except MnemosynedError as error:
+                    state.supersede(self._session, old=draft.supersedes, new=answer.id)
+                except errors.MnemosynedError as error:
                     error.field = f"{place}{error.field}"
                     raise
             acknowledged.append(answer)
@@ -141,12 +130,12 @@ class IntakeTransaction(ABC):
             stored = [answer.id for answer in acknowledged if answer.stored]
             positions = self._session.positions_of(stored).values()
             changed = [(seq, "") for seq, _ in positions]
-            record_action(self._session, self._action, changed)
+            undo.record_action(self._session, self._action, changed)
         return report
 
     def _answer_known(
         self, draft: ports.Draft, known: forgetting.Known | None, field: str
-    ) -> Acknowledged | None:
+    ) -> values.Acknowledged | None:
         """Return the answer for a draft stored already, by id or text; None for a new draft.
 
         `known` is the record with its id. Raises `IdTaken` about `field` if that has another text.
@@ -161,7 +150,7 @@ class IntakeTransaction(ABC):
                 content=memory.content,
                 source=memory.source,
             ).fetchone()
-            return said and Acknowledged(
+            return said and values.Acknowledged(
                 id=said[0], created_at=instant(said[1]), stored=False
             )
         content, created_at, words = known
@@ -181,15 +170,15 @@ class IntakeTransaction(ABC):
                 )
             )
         if not is_same:
-            raise IdTaken(
+            raise errors.IdTaken(
                 f"the id {memory.id!r} already belongs to something else; "
                 "give this memory another id, or none",
                 field=field,
             )
-        return Acknowledged(id=memory.id, created_at=created_at, stored=False)
+        return values.Acknowledged(id=memory.id, created_at=created_at, stored=False)
 
     @abstractmethod
-    def _insert_memories(self, memories: Sequence[MemoryRecord]) -> None:
+    def _insert_memories(self, memories: Sequence[values.MemoryRecord]) -> None:
         """Insert memories with tags and validity, with ascending row numbers in this order."""
 
     @abstractmethod
@@ -217,19 +206,23 @@ class RecordStore(StorePart):
         self._intake = intake
 
     @reads
-    def get(self, session: CommonSession, id: str) -> MemoryRecord | Episode:
+    def get(
+        self, session: CommonSession, id: str
+    ) -> values.MemoryRecord | values.Episode:
         """Return the memory or episode with this id. Raises `NotFound`."""
         memory = session.memories([id]).get(id)
-        record = memory or episode_at(session, "id", id, details=True)
+        record = memory or state.episode_at(session, "id", id, details=True)
         if record is None:
-            raise NotFound(
+            raise errors.NotFound(
                 f"there is no memory {id!r}; `recall` shows the ids that exist",
                 field="id",
             )
         return record
 
     @reads
-    def originals(self, session: CommonSession, episode: str) -> list[MemoryRecord]:
+    def originals(
+        self, session: CommonSession, episode: str
+    ) -> list[values.MemoryRecord]:
         """Return all original memories below a summary of any level, the oldest first."""
         seqs = session.column(_ORIGINALS, summary=episode)
         memories = session.memories_at(seqs)
@@ -241,7 +234,9 @@ class RecordStore(StorePart):
         return list(session.details_under(episode, secrets=True))
 
     @reads
-    def summaries(self, session: CommonSession, ids: Sequence[str]) -> list[Episode]:
+    def summaries(
+        self, session: CommonSession, ids: Sequence[str]
+    ) -> list[values.Episode]:
         """Return the summaries with these ids, oldest first, without sources or details."""
         rows = session.select("episode", EPISODE_COLUMNS, id=ids)
         return sorted(
@@ -250,29 +245,31 @@ class RecordStore(StorePart):
         )
 
     @reads
-    def working(self, session: CommonSession, ids: Sequence[str]) -> list[MemoryRecord]:
+    def working(
+        self, session: CommonSession, ids: Sequence[str]
+    ) -> list[values.MemoryRecord]:
         """Return the memories in working memory with these ids, oldest first; leave out others."""
         memories = session.memories(ids).values()
-        return [memory for memory in memories if memory.tier is Tier.WORKING]
+        return [memory for memory in memories if memory.tier is values.Tier.WORKING]
 
     @reads
     def existing(
         self, session: CommonSession, ids: Sequence[str]
-    ) -> list[MemoryRecord]:
+    ) -> list[values.MemoryRecord]:
         """Return the memories of both tiers with these ids, in any order; leave out unknown ids."""
         return list(session.memories(ids).values())
 
     @reads
     def working_count(self, session: CommonSession) -> int:
         """Return the number of memories in working memory."""
-        count, _ = session.totals()[Tier.WORKING]
+        count, _ = session.totals()[values.Tier.WORKING]
         return count
 
     @reads
-    def history(self, session: CommonSession, id: str) -> list[MemoryRecord]:
+    def history(self, session: CommonSession, id: str) -> list[values.MemoryRecord]:
         """Return up to `HISTORY_MAX` memories that a memory superseded, also through others, newest first."""
         position = session.position_of(id)
-        older: list[MemoryRecord] = []
+        older: list[values.MemoryRecord] = []
         newer: list[int] = [position[0]] if position else []
         while newer and len(older) < HISTORY_MAX:
             newer = session.select_column(
@@ -286,7 +283,7 @@ class RecordStore(StorePart):
         return older[:HISTORY_MAX]
 
     def remember(
-        self, drafts: Sequence[ports.Draft], *, action: Action | None = None
+        self, drafts: Sequence[ports.Draft], *, action: values.Action | None = None
     ) -> ports.RememberReport:
         """Store the new drafts with their learnings, all or none; return an answer for every draft.
 
@@ -334,8 +331,8 @@ class RecordStore(StorePart):
             return None
         earliest = latest = None
         if taken.has_timestamp:
-            earliest = shift(memory.created_at, -ABOUT)
-            latest = shift(memory.created_at, ABOUT)
+            earliest = instants.shift(memory.created_at, -ABOUT)
+            latest = instants.shift(memory.created_at, ABOUT)
         id: str | None = session.scalar(
             self._intake.same_message,
             hash=forgetting.content_hash(memory.content),
@@ -351,7 +348,7 @@ class RecordStore(StorePart):
     @reads
     def compaction(
         self, session: CommonSession, id: str
-    ) -> tuple[ExportedCompaction, list[MemoryRecord]] | None:
+    ) -> tuple[ExportedCompaction, list[values.MemoryRecord]] | None:
         """Return a compaction and its remaining messages in conversation order; None if unknown."""
         found = COMPACTIONS.find(session, "AND id = %(id)s", id=id)
         if not found:
@@ -379,7 +376,7 @@ class RecordStore(StorePart):
         return id
 
 
-def tier_totals(session: CommonSession) -> dict[Tier, TierTotals]:
+def tier_totals(session: CommonSession) -> dict[values.Tier, values.TierTotals]:
     """Return the number of entries and characters, and the earliest time, of each tier.
 
     The earliest time of the archive is that of its first episode.
@@ -388,11 +385,11 @@ def tier_totals(session: CommonSession) -> dict[Tier, TierTotals]:
     episodes = session.select_value("episode", "min(covers_from)")
     totals = session.totals()
     return {
-        tier: TierTotals(*totals[tier], optional_instant(oldest))
+        tier: values.TierTotals(*totals[tier], optional_instant(oldest))
         for tier, oldest in (
-            (Tier.WORKING, working),
-            (Tier.EPISODIC, episodes),
-            (Tier.ARCHIVE, episodes),
+            (values.Tier.WORKING, working),
+            (values.Tier.EPISODIC, episodes),
+            (values.Tier.ARCHIVE, episodes),
         )
     }
 

@@ -11,19 +11,7 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from mnemosyned.memory.capture import AgentSession, WatchedFile
-from mnemosyned.memory.clock import Sighting
-from mnemosyned.memory.consolidation import LogEntry
-from mnemosyned.memory.endings import EndingRecord
-from mnemosyned.memory.exchange import (
-    ExportedCompaction,
-    ExportedEpisode,
-    FollowedFolder,
-    ForgottenCapture,
-    ForgottenCopy,
-    HookActivity,
-    RecoverableRecord,
-)
+from mnemosyned.memory import capture, clock, consolidation, endings, exchange
 from mnemosyned.memory.injections import BriefingEdit, Injection
 from mnemosyned.memory.values import (
     ROW_FIELDS,
@@ -77,7 +65,7 @@ _COLUMNS = {name: column for column, name in _FIELDS.items()} | {
 }
 """Columns by the names of fields, where they differ."""
 # Made with the import: no type may be built while another thread can use it.
-_decode_copy = msgspec.json.Decoder(ForgottenCopy).decode
+_decode_copy = msgspec.json.Decoder(exchange.ForgottenCopy).decode
 _JSON: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("metadata", "memories"), msgspec.json.decode),
     "fields": lambda text: {
@@ -139,7 +127,7 @@ def stored_values(columns: str, record: object) -> dict[str, Any]:
             values[name] = value.value
         elif isinstance(value, timedelta):
             values[name] = value.total_seconds()
-        elif isinstance(value, tuple | dict | ForgottenCopy):
+        elif isinstance(value, tuple | dict | exchange.ForgottenCopy):
             values[name] = msgspec.json.encode(value).decode()
     return values
 
@@ -180,10 +168,10 @@ def exported_episode_from(
     *,
     originals: int = 0,
     summary_of: tuple[str, ...] = (),
-) -> ExportedEpisode:
+) -> exchange.ExportedEpisode:
     """Return an exported summary from a row of `EXPORTED_EPISODE`, a number of originals and source ids."""
-    return ExportedEpisode(
-        **record_fields(ExportedEpisode, f"{_EXPORTED}, emptied", row),
+    return exchange.ExportedEpisode(
+        **record_fields(exchange.ExportedEpisode, f"{_EXPORTED}, emptied", row),
         originals=originals,
         summary_of=summary_of,
     )
@@ -258,20 +246,22 @@ class RecordTable(Generic[T]):
 
 
 LEARNINGS = RecordTable("learning", Learning, "seq")
-LOG = RecordTable("consolidation_log", LogEntry, "id")
-COMPACTIONS = RecordTable("compaction", ExportedCompaction, "created_at, id", "parts")
-SESSIONS = RecordTable("agent_session", AgentSession, "session_id")
-ACTIVITY = RecordTable("agent_activity", HookActivity, "client, event")
-FORGOTTEN_CAPTURES = RecordTable("agent_forgotten", ForgottenCapture, "id")
+LOG = RecordTable("consolidation_log", consolidation.LogEntry, "id")
+COMPACTIONS = RecordTable(
+    "compaction", exchange.ExportedCompaction, "created_at, id", "parts"
+)
+SESSIONS = RecordTable("agent_session", capture.AgentSession, "session_id")
+ACTIVITY = RecordTable("agent_activity", exchange.HookActivity, "client, event")
+FORGOTTEN_CAPTURES = RecordTable("agent_forgotten", exchange.ForgottenCapture, "id")
 INJECTIONS = RecordTable(
     "injection", Injection, "id", "lines", {"kind": "injection_kind"}
 )
 BRIEFING_EDITS = RecordTable("briefing_line", BriefingEdit, "id")
-ENDINGS = RecordTable("ending", EndingRecord, "newer_id, older_id, older_place")
-FORGOTTEN = RecordTable("forgotten", RecoverableRecord, "id")
-CLOCK = RecordTable("clock_seen", Sighting, "moment")
-FOLDERS = RecordTable("watched_folder", FollowedFolder, "path")
-FILES = RecordTable("watched_file", WatchedFile, "path")
+ENDINGS = RecordTable("ending", endings.EndingRecord, "newer_id, older_id, older_place")
+FORGOTTEN = RecordTable("forgotten", exchange.RecoverableRecord, "id")
+CLOCK = RecordTable("clock_seen", clock.Sighting, "moment")
+FOLDERS = RecordTable("watched_folder", exchange.FollowedFolder, "path")
+FILES = RecordTable("watched_file", capture.WatchedFile, "path")
 REPLACE_FILE = replace_by("path", column_names(FILES.columns)[1:])
 EXPORTED_TABLES: tuple[RecordTable[Any], ...] = (
     SESSIONS,

@@ -24,8 +24,7 @@ from typing import (
 )
 
 from mnemosyned.errors import StorageFailed
-from mnemosyned.memory.edit import Position
-from mnemosyned.memory.forgetting import Known
+from mnemosyned.memory import edit, forgetting
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.text.details import Detail
 
@@ -270,11 +269,11 @@ class CommonSession(Protocol):
         """
         return
 
-    def position_of(self, id: str) -> Position | None:
+    def position_of(self, id: str) -> edit.Position | None:
         """Return row numbers of a memory and of its episode, if any; None for an unknown id."""
         return self.positions_of([id]).get(id)
 
-    def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
+    def positions_of(self, ids: Sequence[str]) -> dict[str, edit.Position]:
         """Return row numbers of existing memories and of their episodes, if any, by id."""
 
     def newest_memory(self) -> int:
@@ -284,7 +283,7 @@ class CommonSession(Protocol):
             int(self.select_value(table, newest)) for table in self.memory_tables
         )
 
-    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+    def known_records(self, ids: Sequence[str]) -> dict[str, forgetting.Known]:
         """Return text, time and text hash of stored memories and episodes by id; an episode's text is None."""
         if not ids:
             return {}
@@ -301,7 +300,7 @@ class CommonSession(Protocol):
         )
         return {id: (text, instant(at), said) for id, text, at, said in rows}
 
-    def successor_of(self, seq: int) -> Position | None:
+    def successor_of(self, seq: int) -> edit.Position | None:
         """Return row numbers of a memory's successor and its episode; None if it is not superseded."""
         row = self.execute(
             "SELECT s.superseded_by, p.episode_seq FROM memory_state AS s "

@@ -12,12 +12,11 @@ from typing import Any
 
 from mnemosyned.errors import BatchChanged
 from mnemosyned.instants import calendar_time, from_calendar_time
-from mnemosyned.memory import consolidation
-from mnemosyned.memory.forgetting import StaleSummary
+from mnemosyned.memory import consolidation, forgetting
 from mnemosyned.memory.periods import Child, Level, begin_of
 from mnemosyned.memory.ports import PendingRollups, Promotion, Rollup
 from mnemosyned.memory.values import Episode
-from mnemosyned.storage.common.listing import source_condition
+from mnemosyned.storage.common import listing, state
 from mnemosyned.storage.common.rows import (
     EPISODE_COLUMNS,
     LOG,
@@ -34,7 +33,6 @@ from mnemosyned.storage.common.session import (
     reads,
     writes,
 )
-from mnemosyned.storage.common.state import episode_at, invalidate, name_rollup
 
 RECENT_LOG_ROWS = 500
 """Log rows from which the present speed of a model is computed."""
@@ -113,7 +111,7 @@ class SleepStore(StorePart):
             values["session"] = selection.session
             clauses.append("m.session_id = %(session)s")
         if selection.sources:
-            named = source_condition(selection.sources, "m.source")
+            named = listing.source_condition(selection.sources, "m.source")
             clauses.append(named.text)
             values |= named.values
         return " AND ".join(clauses), values
@@ -388,13 +386,13 @@ class RollupStore(StorePart):
             session.update("episode", {"stale": True}, id=parent)
         session.update("episode", {"parent_id": episode.id}, id=list(members))
         # An edit may have renamed a member since it was read.
-        name_rollup(session, episode.id)
+        state.name_rollup(session, episode.id)
         insert_log(session, rollup.entry)
 
     @reads
     def next_stale(
         self, session: CommonSession, *, highest: Level = Level.MONTH
-    ) -> StaleSummary | None:
+    ) -> forgetting.StaleSummary | None:
         """Return the next summary to be rewritten, with its originals or members, or None.
 
         Summaries of the lowest level come first; levels above `highest` are left out.
@@ -411,7 +409,7 @@ class RollupStore(StorePart):
         mark, seq, level = row
         # They tell what to mask in originals. What is above an episode is made of summaries, which
         # hold no secrets, and a month has a great many details.
-        episode = episode_at(session, "seq", seq, details=not level)
+        episode = state.episode_at(session, "seq", seq, details=not level)
         if episode is None:
             return None
         children = session.select(
@@ -420,7 +418,7 @@ class RollupStore(StorePart):
             "ORDER BY covers_from, seq",
             parent_id=episode.id,
         )
-        return StaleSummary(
+        return forgetting.StaleSummary(
             token=mark,
             episode=episode,
             originals=tuple(session.memories(episode.summary_of).values())
@@ -466,7 +464,7 @@ class RollupStore(StorePart):
         if episode.parent is None:
             return
         # A summary above that was written meanwhile read this one while it was empty.
-        invalidate(
+        state.invalidate(
             session,
             session.column(
                 "SELECT e.seq FROM episode AS e WHERE e.owner = %(owner)s "

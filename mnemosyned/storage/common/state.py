@@ -11,10 +11,8 @@ from typing import Literal
 import msgspec
 
 from mnemosyned.errors import InvalidRequest, NotFound
+from mnemosyned.memory import exchange, forgetting, periods
 from mnemosyned.memory.edit import HISTORY_MAX, REVISIONS_MAX, MemoryEdit
-from mnemosyned.memory.exchange import ForgottenCopy
-from mnemosyned.memory.forgetting import content_hash
-from mnemosyned.memory.periods import distinct_details
 from mnemosyned.memory.values import TAGS_MAX, Episode, MemoryRecord
 from mnemosyned.storage.common.rows import (
     DERIVED,
@@ -61,7 +59,7 @@ def episode_at(
         episode,
         summary_of=tuple(made_of),
         # Above an episode each value stands once.
-        details=distinct_details(values) if episode.level else values,
+        details=periods.distinct_details(values) if episode.level else values,
     )
 
 
@@ -172,10 +170,10 @@ def _remove_from_log(session: CommonSession, episode: str) -> None:
 
 
 @contextmanager
-def changed_copy(session: CommonSession, id: str) -> Iterator[ForgottenCopy]:
+def changed_copy(session: CommonSession, id: str) -> Iterator[exchange.ForgottenCopy]:
     """Lend the copy of a forgotten memory to the block, then save it; for an unknown id, an unsaved one."""
     records = FORGOTTEN.find(session, "AND id = %(id)s", id=id)
-    yield records[0].data if records else ForgottenCopy()
+    yield records[0].data if records else exchange.ForgottenCopy()
     for record in records:
         session.update("forgotten", stored_values("data", record), id=id)
 
@@ -216,7 +214,7 @@ def add_revision(
     seq: int,
     edit: MemoryEdit,
     changed_at: datetime,
-    derived: ForgottenCopy | None,
+    derived: exchange.ForgottenCopy | None,
 ) -> None:
     """Save the text and fields before an edit as a revision; keep the newest `REVISIONS_MAX`.
 
@@ -224,7 +222,7 @@ def add_revision(
     earlier revisions.
     """
     text = edit.before.content
-    revision = {"changed_at": changed_at, "content_hash": content_hash(text)}
+    revision = {"changed_at": changed_at, "content_hash": forgetting.content_hash(text)}
     earlier: dict[str, object] = {"content": None, "fields": "{}"}
     if derived is None:
         session.update("revision", earlier, memory_seq=seq)

@@ -8,9 +8,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import chain
 
-from mnemosyned.memory import capture
-from mnemosyned.memory.clock import Sighting
-from mnemosyned.memory.exchange import FollowedFolder, HookActivity
+from mnemosyned.memory import capture, clock, exchange
 from mnemosyned.memory.values import AgentActivity, MemoryRecord
 from mnemosyned.storage.common.rows import (
     ACTIVITY,
@@ -229,7 +227,7 @@ class AgentStore(StorePart):
     def count_call(self, session: CommonSession, call: capture.AgentCall) -> None:
         """Add a hook call to the sums of its client and event; keep the latest `CLIENTS_MAX` sums."""
         at = call.called_at
-        activity = HookActivity(
+        activity = exchange.HookActivity(
             client=call.client,
             event=call.event,
             calls=1,
@@ -263,13 +261,13 @@ class AgentStore(StorePart):
         return activity
 
 
-def saved_sighting(session: CommonSession) -> Sighting | None:
+def saved_sighting(session: CommonSession) -> clock.Sighting | None:
     """Return the saved reading of the clock; None if there is none."""
     found = CLOCK.find(session, "")
     return found[0] if found else None
 
 
-def save_sighting(session: CommonSession, sighting: Sighting) -> None:
+def save_sighting(session: CommonSession, sighting: clock.Sighting) -> None:
     """Save a reading of the clock in place of the earlier one."""
     session.delete("clock_seen")
     CLOCK.add(session, sighting)
@@ -291,7 +289,7 @@ class ClockStore(StorePart):
     """Store of the last trusted clock reading, and of which memories are dated after it."""
 
     @reads
-    def last_sighting(self, session: CommonSession) -> Sighting | None:
+    def last_sighting(self, session: CommonSession) -> clock.Sighting | None:
         """Return the saved reading of the clock, or one made of the newest record; None in a new store."""
         if sighting := saved_sighting(session):
             return sighting
@@ -304,7 +302,7 @@ class ClockStore(StorePart):
         moments = [instant(moment) for moment in newest if moment]
         if not moments:
             return None
-        return Sighting(moment=max(moments), boot=UNKNOWN_START, uptime_s=0.0)
+        return clock.Sighting(moment=max(moments), boot=UNKNOWN_START, uptime_s=0.0)
 
     keep_sighting = writes(as_method(save_sighting))
 
@@ -347,7 +345,7 @@ class WatchStore(StorePart):
     @writes
     def add_folder(self, session: CommonSession, path: str, added_at: datetime) -> None:
         """Add a folder to watch, by its path; change nothing if it is watched already."""
-        folder = FollowedFolder(path=path, added_at=added_at)
+        folder = exchange.FollowedFolder(path=path, added_at=added_at)
         FOLDERS.add(session, folder, UNLESS_KNOWN)
 
     @writes

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 
-from mnemosyned.errors import BatchChanged, InvalidRequest, WordsPruned
-from mnemosyned.instants import shift
+from mnemosyned import errors, instants
 from mnemosyned.memory.forgetting import Prunable, Removal, Retention, UndoneEpisode
 from mnemosyned.memory.values import (
     ACTIONS_MAX,
@@ -59,7 +58,7 @@ def record_action(
         "undo_action", "seq", id=action.id, kind=action.kind.value
     )
     if number is None:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"{action.id} is the id of another action; give the import another one",
             field="import_id",
         )
@@ -129,9 +128,9 @@ class RetentionStore(StorePart):
             seq=seq,
         )
         if episode is None or not has_words:
-            raise BatchChanged("the memory was changed concurrently; retry")
+            raise errors.BatchChanged("the memory was changed concurrently; retry")
         if session.has_pruned(episode):
-            raise WordsPruned(
+            raise errors.WordsPruned(
                 "other originals of its episode were pruned, and the summary is all that is left of "
                 "their words; restoring this one would delete it. `get` shows this one",
                 field="id",
@@ -151,7 +150,7 @@ class RetentionStore(StorePart):
         # characters are chosen.
         before = datetime.min.replace(tzinfo=UTC)
         if retention.keep is not None:
-            before = shift(now, -retention.keep)
+            before = instants.shift(now, -retention.keep)
         excess = 0
         if retention.characters_max is not None:
             excess = session.totals()[Tier.ARCHIVE][1] - retention.characters_max

@@ -11,12 +11,7 @@ from typing import Self
 import psycopg
 
 from mnemosyned.storage.common.session import Row
-from mnemosyned.storage.postgres.connections import (
-    Connection,
-    connect_once,
-    explaining_failures,
-)
-from mnemosyned.storage.postgres.roles import require_table_owner
+from mnemosyned.storage.postgres import connections, roles
 from mnemosyned.storage.postgres.session import PostgresSession
 
 _APPEND = (
@@ -52,7 +47,7 @@ class AuditTable:
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._asking = threading.Lock()
-        self._connection: Connection | None = None
+        self._connection: connections.Connection | None = None
         self.connections = 0
         """How many connections were made: another server may be behind each."""
 
@@ -99,12 +94,12 @@ class AuditTable:
         order = "at DESC, writer DESC, seq DESC" if since else "writer, seq"
         sql = _READ.format("at >= %(since)s" if since else "true", order)
         with (
-            explaining_failures("the audit log was not read"),
-            connect_once(self._dsn) as connection,
+            connections.explaining_failures("the audit log was not read"),
+            connections.connect_once(self._dsn) as connection,
             connection.transaction(),
         ):
             session = PostgresSession(connection, 0)
-            require_table_owner(session)
+            roles.require_table_owner(session)
             yield from session.stream(sql, since=since)
 
     def oldest(self) -> datetime | None:
@@ -131,11 +126,14 @@ class AuditTable:
 
     def _ask(self, sql: str, **values: object) -> list[Row]:
         """Run a statement and return its rows; try again if the server has ended the connection."""
-        with self._asking, explaining_failures("the audit log was not written"):
+        with (
+            self._asking,
+            connections.explaining_failures("the audit log was not written"),
+        ):
             while True:  # ends, as a new connection is not replaced
                 is_new = self._connection is None or self._connection.closed
                 if is_new or self._connection is None:
-                    self._connection = connect_once(self._dsn)
+                    self._connection = connections.connect_once(self._dsn)
                     self.connections += 1
                 try:
                     session = PostgresSession(self._connection, 0)

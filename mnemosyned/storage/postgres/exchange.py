@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mnemosyned.memory import exchange
-from mnemosyned.memory.forgetting import content_hash
+from mnemosyned.memory import exchange, forgetting
 from mnemosyned.memory.values import Tier, column_list
 from mnemosyned.storage.common.exchange import (
     TAGS_AND_REVISIONS,
@@ -173,6 +172,6 @@ def _memory_row_values(owner: int, placed: PlacedMemory) -> dict[str, object]:
     values = memory_values(memory, owner)
     if not memory.content:
         known = memory.content_hash
-        values["content_hash"] = content_hash("") if known is None else known
+        values["content_hash"] = forgetting.content_hash("") if known is None else known
         values["words"], values["grams"] = [], None
     return values

@@ -19,17 +19,15 @@ from mnemosyned.errors import StorageFailed
 from mnemosyned.memory.engine_ports import ServerPurge
 from mnemosyned.memory.forgetting import ForgetFilter, name_matcher
 from mnemosyned.memory.values import NAMING_FIELDS, MemoryRecord, Tier, column_list
+from mnemosyned.storage.common import index_words, state
 from mnemosyned.storage.common.forgetting import (
     DeletionStore,
     FoundMemory,
     chosen_conditions,
 )
-from mnemosyned.storage.common.index_words import term_matcher
 from mnemosyned.storage.common.listing import join_conditions, tag_conditions
 from mnemosyned.storage.common.session import Row, reads
-from mnemosyned.storage.common.state import insert_tags_and_validity
-from mnemosyned.storage.postgres import listing, memories, schema
-from mnemosyned.storage.postgres.connections import LOCK_WAIT_MS
+from mnemosyned.storage.postgres import connections, listing, memories, schema
 from mnemosyned.storage.postgres.pool import Pool, PostgresEngine
 from mnemosyned.storage.postgres.session import (
     INSERT_FRESH,
@@ -139,7 +137,7 @@ def _vacuum_tables(session: PostgresSession, tables: Sequence[str]) -> bool:
     except psycopg.errors.LockNotAvailable:
         return False
     finally:
-        session.execute(f"SET lock_timeout = {LOCK_WAIT_MS}")
+        session.execute(f"SET lock_timeout = {connections.LOCK_WAIT_MS}")
         session.execute("RESET statement_timeout")
     return True
 
@@ -333,7 +331,7 @@ class PostgresDeletion(DeletionStore):
         )
         checks: list[Callable[[Row], bool]] = []
         if choice.terms:
-            holds = term_matcher(choice.terms)
+            holds = index_words.term_matcher(choice.terms)
             checks.append(lambda row: holds(row[1:3]))
         if choice.person:
             named = name_matcher(choice.person)
@@ -397,7 +395,7 @@ class PostgresDeletion(DeletionStore):
         session.execute(INSERT_FRESH, seq=[seq], created_at=values["created_at"])
         characters = len(memory.content)
         session.add_to_totals(Tier.WORKING, count=1, characters=characters)
-        insert_tags_and_validity(session, seq, memory)
+        state.insert_tags_and_validity(session, seq, memory)
         return seq
 
     def purge_deleted(self) -> bool:

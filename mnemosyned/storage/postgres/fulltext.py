@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 
 from mnemosyned.storage.common.index_words import fold_words, gram_words, index_stem
-from mnemosyned.text.terms import gram_text
-from mnemosyned.text.word_cache import WordCache
+from mnemosyned.text import terms, word_cache
 
 TERMS_KEPT_MAX = 20_000
 """Number of hashes that are cached for all owners together."""
@@ -39,7 +38,7 @@ def phrase_hashes(owner: int, text: str) -> list[int]:
 
 def gram_hashes(owner: int, text: str) -> list[int] | None:
     """Return the hashes of a text's terms for the index of character pairs; None without such terms."""
-    parts = gram_text(text)
+    parts = terms.gram_text(text)
     return gram_term_hashes(owner, parts) if parts else None
 
 
@@ -63,5 +62,5 @@ def _hash_term(term: str) -> int:
     return int.from_bytes(digest.digest(), "big", signed=True) or 1
 
 
-_HASHES = WordCache(_hash_term, entries_max=TERMS_KEPT_MAX)
-_STEM_HASHES = WordCache(_stem_hash, entries_max=TERMS_KEPT_MAX)
+_HASHES = word_cache.WordCache(_hash_term, entries_max=TERMS_KEPT_MAX)
+_STEM_HASHES = word_cache.WordCache(_stem_hash, entries_max=TERMS_KEPT_MAX)

@@ -9,8 +9,7 @@ from mnemosyned.memory.listing import LIST_LIMITS
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query
 from mnemosyned.storage.common import listing
-from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
-from mnemosyned.storage.postgres.pool import PostgresEngine
+from mnemosyned.storage.postgres import fulltext, pool
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.text.terms import Terms, accent_variants
 
@@ -57,10 +56,10 @@ def all_terms_condition(
     for number, term in enumerate((*terms.words, *terms.grams)):
         texts = [term, *accent_variants(term)]
         phrases: dict[str, list[list[int]]] = {
-            "grams": [gram_term_hashes(owner, text) for text in texts]
+            "grams": [fulltext.gram_term_hashes(owner, text) for text in texts]
         }
         if term not in terms.grams:  # which the first index, of stemmed words, has not
-            phrases["words"] = [phrase_hashes(owner, text) for text in texts]
+            phrases["words"] = [fulltext.phrase_hashes(owner, text) for text in texts]
         clauses: list[str] = []
         for column, hashes in phrases.items():
             for place, phrase in enumerate(filter(None, hashes)):
@@ -130,7 +129,7 @@ _GROUPS = (
 class PostgresLists(listing.ListStore):
     """A `ListStore` of one owner in PostgreSQL."""
 
-    _engine: PostgresEngine
+    _engine: pool.PostgresEngine
 
     _groups = _GROUPS
 
@@ -155,7 +154,7 @@ class PostgresLists(listing.ListStore):
     def _few_rows_with_roles(
         self, session: PostgresSession, roles: Sequence[str]
     ) -> list[int] | None:
-        words = [phrase_hashes(session.owner, role) for role in roles]
+        words = [fulltext.phrase_hashes(session.owner, role) for role in roles]
         if not all(words):
             return None
         names = [f"words_{number}" for number in range(len(words))]

@@ -19,9 +19,7 @@ from mnemosyned.memory.values import (
     MemoryRecord,
     Tier,
 )
-from mnemosyned.storage.common import records
-from mnemosyned.storage.common.sleep import SleepStore
-from mnemosyned.storage.common.state import insert_tags_and_validity
+from mnemosyned.storage.common import records, sleep, state
 from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.session import (
     OF_IDS,
@@ -183,7 +181,7 @@ def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> No
     for place, memory in enumerate(memories):
         if memory.tags or memory.valid_until:
             seq = newest_number(session) - count + 1 + place
-            insert_tags_and_validity(session, seq, memory)
+            state.insert_tags_and_validity(session, seq, memory)
 
 
 def newest_number(session: PostgresSession) -> int:
@@ -235,7 +233,7 @@ PROMOTION_TRIES = 10
 """Maximum waits for the owner's row, of two seconds each, to store a group."""
 
 
-class PostgresSleep(SleepStore):
+class PostgresSleep(sleep.SleepStore):
     """A `SleepStore` of one owner in PostgreSQL."""
 
     _engine: PostgresEngine

@@ -14,8 +14,7 @@ from datetime import datetime, timedelta
 from mnemosyned.errors import InvalidRequest, StorageFailed
 from mnemosyned.instants import from_calendar_time
 from mnemosyned.logs import logger
-from mnemosyned.memory import engine_ports
-from mnemosyned.memory.periods import Level
+from mnemosyned.memory import engine_ports, periods
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres import administration
 from mnemosyned.storage.postgres.pool import Pool
@@ -135,7 +134,7 @@ class PostgresOwners(administration.AdministeredOwners):
         self,
         *,
         before: datetime,
-        closed: Mapping[Level, datetime],
+        closed: Mapping[periods.Level, datetime],
         archived: bool = False,
         after: int = 0,
         limit: int = 1_000,
@@ -146,7 +145,7 @@ class PostgresOwners(administration.AdministeredOwners):
         before the time of its level in `closed`, a stale summary, or memories to be deleted
         for good. With `archived`, it is also an archive whose text may be pruned.
         """
-        ends = [closed[level] for level in Level if level]
+        ends = [closed[level] for level in periods.Level if level]
         ends[0] = from_calendar_time(ends[0])  # of episodes
         rows = self._ask("owners_with_work", archived, before, *ends, after, limit)
         return [number for (number,) in rows]

@@ -27,23 +27,7 @@ from mnemosyned.errors import NotFound, SleepInProgress, StorageFailed
 from mnemosyned.logs import logger
 from mnemosyned.search.words import Frequencies
 from mnemosyned.storage.common.session import Row, SharedSnapshot
-from mnemosyned.storage.postgres.connections import (
-    NOT_ANSWERED,
-    NOT_CARRIED_OUT,
-    NOTHING_KEPT,
-    PERHAPS_KEPT,
-    WITHOUT_LOCK_LIMIT,
-    Connection,
-    Connections,
-    Use,
-    check_alive,
-    connect_once,
-    explaining_failures,
-    is_full,
-    is_unreachable,
-    translate_error,
-)
-from mnemosyned.storage.postgres.health import REFUSES_WRITES, STANDBY
+from mnemosyned.storage.postgres import connections, health
 from mnemosyned.storage.postgres.schema import check_schema
 from mnemosyned.storage.postgres.session import PostgresSession, Statement
 
@@ -62,7 +46,7 @@ class SessionClaims:
         self._dsn = dsn
         self._changing = threading.Lock()
         self._claimed: set[int] = set()
-        self._connection: Connection | None = None
+        self._connection: connections.Connection | None = None
         self._kept = 0
         """Blocks that keep the connection open."""
 
@@ -91,20 +75,20 @@ class SessionClaims:
             is_free = owner not in self._claimed
             try:
                 if self._connection is None or self._connection.closed:
-                    self._connection = connect_once(
-                        self._dsn, limits=WITHOUT_LOCK_LIMIT
+                    self._connection = connections.connect_once(
+                        self._dsn, limits=connections.WITHOUT_LOCK_LIMIT
                     )
                 connection = self._connection
                 session = PostgresSession(connection, owner)
-                if session.scalar(f"SELECT {REFUSES_WRITES}"):
+                if session.scalar(f"SELECT {health.REFUSES_WRITES}"):
                     self._close_unused()
-                    raise StorageFailed(STANDBY)
+                    raise StorageFailed(health.STANDBY)
                 is_free = is_free and session.scalar(
                     f"SELECT pg_try_advisory_lock({_KEY})"
                 )
             except psycopg.Error as error:
                 self._close_unused()
-                raise translate_error(error) from error
+                raise connections.translate_error(error) from error
             if is_free:
                 self._claimed.add(owner)
             else:
@@ -129,12 +113,12 @@ class SessionClaims:
             self._connection.close()
             self._connection = None
 
-    def _is_connection_alive(self, connection: Connection) -> bool:
+    def _is_connection_alive(self, connection: connections.Connection) -> bool:
         """Return True unless the server has ended a connection, and so released all its claims."""
         try:
             # Without the lock, it could read the answer that another thread waits for.
             with self._changing:
-                check_alive(connection)
+                connections.check_alive(connection)
         except psycopg.Error:
             return False
         return not connection.closed
@@ -226,8 +210,8 @@ class Pool:
         self._role = role
         admit = None if schema is None else partial(check_schema, known=schema)
         self._is_beside = beside is not None
-        self.connections: Connections = (
-            beside.connections if beside else Connections(dsn, admit=admit)
+        self.connections: connections.Connections = (
+            beside.connections if beside else connections.Connections(dsn, admit=admit)
         )
         self.claims: SessionClaims = beside.claims if beside else SessionClaims(dsn)
         self.held_max_s = 0.0
@@ -250,22 +234,26 @@ class Pool:
         connection passes, as daemons keep theirs. Raises `SchemaTooNew`, and `StorageFailed` also if
         the server refuses writes that a daemon needs.
         """
-        with explaining_failures(NOT_ANSWERED):
+        with connections.explaining_failures(connections.NOT_ANSWERED):
             try:
-                connection = connect_once(self._dsn)
+                connection = connections.connect_once(self._dsn)
             except psycopg.OperationalError as error:
-                if is_full(error):
+                if connections.is_full(error):
                     return
                 raise
             with closing(connection):
                 check_schema(connection, self._schema or 0)
-                row = connection.execute(f"SELECT {REFUSES_WRITES}").fetchone()
+                row = connection.execute(f"SELECT {health.REFUSES_WRITES}").fetchone()
         if takes_writes and row and row[0]:
-            raise StorageFailed(STANDBY, reason=STANDBY)
+            raise StorageFailed(health.STANDBY, reason=health.STANDBY)
 
     @contextmanager
     def reading(
-        self, owner: int, *, first: str = "", use: Use = Use.READ
+        self,
+        owner: int,
+        *,
+        first: str = "",
+        use: connections.Use = connections.Use.READ,
     ) -> Iterator[PostgresSession]:
         """Lend a session that sees one state of the database while the block runs.
 
@@ -274,13 +262,13 @@ class Pool:
         blocks of a thread have one session.
         """
         open_snapshot = partial(self._snapshot, owner, first=first, use=use)
-        if self.shared.owner != owner or use is not Use.READ:
+        if self.shared.owner != owner or use is not connections.Use.READ:
             with open_snapshot() as session:
                 yield session
             return
         begun = self.shared.session
         with (
-            explaining_failures(NOT_ANSWERED),
+            connections.explaining_failures(connections.NOT_ANSWERED),
             self.shared.lend(open_snapshot) as session,
         ):
             if begun and first:
@@ -289,18 +277,18 @@ class Pool:
 
     @contextmanager
     def _snapshot(
-        self, owner: int, *, first: str, use: Use
+        self, owner: int, *, first: str, use: connections.Use
     ) -> Iterator[PostgresSession]:
         """Lend a session that sees one snapshot, not shared; `first` and `use` are as in `reading`."""
 
-        def begin(connection: Connection) -> PostgresSession:
+        def begin(connection: connections.Connection) -> PostgresSession:
             with connection.pipeline():
                 session = self._begin(connection, owner, (_SNAPSHOT,))
                 session.first = session.execute(first) if first else None
             return session
 
         with (
-            explaining_failures(NOT_ANSWERED),
+            connections.explaining_failures(connections.NOT_ANSWERED),
             self.connections.lend(begin, owner=owner, use=use) as (connection, session),
         ):
             yield session
@@ -326,9 +314,9 @@ class Pool:
         """
         first = ("BEGIN", *(() if durable else ("SET LOCAL synchronous_commit = off",)))
 
-        def begin(connection: Connection) -> PostgresSession | None:
+        def begin(connection: connections.Connection) -> PostgresSession | None:
             if at_once:
-                check_alive(connection)
+                connections.check_alive(connection)
                 return None
             with connection.pipeline():
                 session = self._begin(connection, owner, first)
@@ -339,7 +327,9 @@ class Pool:
 
         is_committing = False
         try:
-            with self.connections.lend(begin, owner=owner, use=Use.WRITE) as (
+            with self.connections.lend(
+                begin, owner=owner, use=connections.Use.WRITE
+            ) as (
                 connection,
                 begun,
             ):
@@ -359,17 +349,21 @@ class Pool:
                     self.held_max_s = max(self.held_max_s, held_s)
             _check_owner(session)
         except psycopg.Error as error:
-            is_unknown = is_committing and is_unreachable(error)
-            consequence = PERHAPS_KEPT if is_unknown else NOTHING_KEPT
-            raise translate_error(error, consequence) from error
+            is_unknown = is_committing and connections.is_unreachable(error)
+            consequence = (
+                connections.PERHAPS_KEPT if is_unknown else connections.NOTHING_KEPT
+            )
+            raise connections.translate_error(error, consequence) from error
         self._note_growth(session)
 
     @contextmanager
     def outside_transactions(self, owner: int) -> Iterator[PostgresSession]:
         """Lend a session without a transaction, for statements such as VACUUM."""
         with (
-            explaining_failures(NOT_CARRIED_OUT),
-            self.connections.lend(check_alive, owner=owner, use=Use.READ) as (
+            connections.explaining_failures(connections.NOT_CARRIED_OUT),
+            self.connections.lend(
+                connections.check_alive, owner=owner, use=connections.Use.READ
+            ) as (
                 connection,
                 _,
             ),
@@ -377,7 +371,7 @@ class Pool:
             yield PostgresSession(connection, owner)
 
     def _begin(
-        self, connection: Connection, owner: int, first: Iterable[str]
+        self, connection: connections.Connection, owner: int, first: Iterable[str]
     ) -> PostgresSession:
         """Begin a transaction with the statements `first`; set its role and owner; return the session."""
         session = PostgresSession(connection, owner, has_citus=self._has_citus)
@@ -436,7 +430,7 @@ class PostgresEngine:
     @contextmanager
     def streaming(self) -> Iterator[PostgresSession]:
         """Lend a session as `reading` does, on a connection that may be kept for long."""
-        with self.pool.reading(self.owner, use=Use.STREAM) as session:
+        with self.pool.reading(self.owner, use=connections.Use.STREAM) as session:
             session.execute(
                 f"SET LOCAL idle_in_transaction_session_timeout = '{READER_S}s'"
             )

@@ -18,18 +18,11 @@ from pathlib import Path
 
 import psycopg
 
-from mnemosyned.errors import (
-    DatabaseUnreachable,
-    InvalidRequest,
-    SchemaTooNew,
-    StorageFailed,
-)
+from mnemosyned import errors
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Distribution
 from mnemosyned.storage.common.session import Row
-from mnemosyned.storage.postgres import roles
-from mnemosyned.storage.postgres.connections import connect_once
-from mnemosyned.storage.postgres.fulltext import word_hashes
+from mnemosyned.storage.postgres import connections, fulltext, roles
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.text.terms import glued_words
 
@@ -86,21 +79,23 @@ def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
     """
     files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if not files:
-        raise StorageFailed(f"no migrations in {folder}; install mnemosyned again")
+        raise errors.StorageFailed(
+            f"no migrations in {folder}; install mnemosyned again"
+        )
     known = _migration_number(files[-1])
-    with connect_once(dsn) as connection:
+    with connections.connect_once(dsn) as connection:
         exists = connection.execute("SELECT to_regclass('schema_migration')").fetchone()
         is_new = exists is None or exists[0] is None
         version = 0 if is_new else check_schema(connection, known)
         if version < known:
             if read_only:
-                raise StorageFailed(
+                raise errors.StorageFailed(
                     "this server is a standby, and its tables are of an earlier version: start "
                     "this version on the primary first"
                 )
             owns, owner = roles.table_owner(PostgresSession(connection, 0))
             if not owns:
-                raise StorageFailed(
+                raise errors.StorageFailed(
                     f"the database has schema version {version} and this mnemosyned needs {known}; "
                     f"with the login that owns the tables, {owner}, run "
                     f"mnem db migrate --url postgresql://{owner}@…"
@@ -117,7 +112,9 @@ def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
                         for process, program, user, began in others
                     )
                     if not tries_left:
-                        raise DatabaseUnreachable(f"{WAITS}: {sessions}") from error
+                        raise errors.DatabaseUnreachable(
+                            f"{WAITS}: {sessions}"
+                        ) from error
                 time.sleep(PAUSE_S)
     return known
 
@@ -127,10 +124,10 @@ def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
     try:
         row = connection.execute(_STATE, {"known": known}).fetchone()
     except psycopg.errors.UndefinedColumn as error:
-        raise StorageFailed(UNRELEASED) from error
+        raise errors.StorageFailed(UNRELEASED) from error
     version, oldest = row or (0, 0)
     if oldest > known:
-        raise SchemaTooNew(
+        raise errors.SchemaTooNew(
             f"the database has schema version {version}, which needs a mnemosyned that knows "
             f"{oldest}; this one knows {known}: install a later version"
         )
@@ -200,7 +197,7 @@ def prepare_search(dsn: str, *, read_only: bool = False) -> bool:
     It can be added if pgvector is installed, the user owns the tables, and `read_only` is false.
     Raises `psycopg.Error`.
     """
-    with connect_once(dsn) as connection:
+    with connections.connect_once(dsn) as connection:
         session = PostgresSession(connection, 0)
         if session.scalar(_HAS_COLUMN):
             return True
@@ -310,14 +307,14 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
     """
     session = PostgresSession(connection, 0)
     if not session.scalar(HAS_CITUS):
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             "this database has no Citus: as a superuser, CREATE EXTENSION citus in it on every "
             "node, then citus_add_node for each; see docs/citus.md",
             field="database",
         )
     nodes: int = session.scalar(_NODES)
     if not nodes:
-        raise StorageFailed(
+        raise errors.StorageFailed(
             "no node of the cluster takes rows: add one with citus_add_node, or let the "
             "coordinator take them: SELECT citus_set_node_property(nodename, nodeport, "
             "'shouldhaveshards', true) FROM pg_dist_node"
@@ -375,7 +372,7 @@ def _disable_text_statistics(session: PostgresSession) -> None:
         command = f"ALTER TABLE %s {changes}"
         answers = session.execute(_ON_SHARDS, table=table, command=command).fetchall()
         if refused := [answer for done, answer in answers if not done]:
-            raise StorageFailed(
+            raise errors.StorageFailed(
                 f"the tables are distributed, but a node keeps samples of texts: {refused[0]}. "
                 "Repair the node, then distribute again"
             )
@@ -431,7 +428,7 @@ def index_glued_words(connection: psycopg.Connection[Row]) -> None:
                         f"UPDATE {table} SET words = %s WHERE owner = %s AND seq = %s "
                         f"AND content = %s AND {second} = %s".encode(),
                         (
-                            word_hashes(owner, content, other, *glued),
+                            fulltext.word_hashes(owner, content, other, *glued),
                             *(owner, seq, content, other),
                         ),
                     )

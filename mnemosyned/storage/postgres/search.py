@@ -8,7 +8,7 @@ from itertools import chain
 
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.ports import SearchStore
-from mnemosyned.search import finding
+from mnemosyned.search import finding, scoring, weights
 from mnemosyned.search.query import (
     Documents,
     Match,
@@ -16,8 +16,6 @@ from mnemosyned.search.query import (
     RankedResult,
     SearchCandidates,
 )
-from mnemosyned.search.scoring import READ_CHARS_MAX
-from mnemosyned.search.weights import WEIGHTS as RANKING_WEIGHTS
 from mnemosyned.search.words import Forms
 from mnemosyned.storage.common.listing import (
     EVERYTHING,
@@ -30,9 +28,7 @@ from mnemosyned.storage.common.listing import (
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.storage.common.search import CommonIndex
 from mnemosyned.storage.common.session import Row, StorePart
-from mnemosyned.storage.postgres import listing, postings
-from mnemosyned.storage.postgres.fulltext import gram_term_hashes
-from mnemosyned.storage.postgres.pool import PostgresEngine
+from mnemosyned.storage.postgres import fulltext, listing, pool, postings
 from mnemosyned.storage.postgres.session import (
     MEMORIES_AT,
     PostgresSession,
@@ -51,7 +47,7 @@ _EPISODE = (
 )
 MATCH_FIELDS = (
     f"m.seq, ({_EPISODE}), m.session_id, m.importance, m.source, m.role, "
-    f"left(m.content, {READ_CHARS_MAX}), m.created_at"
+    f"left(m.content, {scoring.READ_CHARS_MAX}), m.created_at"
 )
 """Columns of `memory AS m`, for `match_from`. No join: whatever the planner expects, the archive is
 looked up row by row."""
@@ -159,7 +155,7 @@ class PostgresIndex(CommonIndex):
         owner, narrow = self._session.owner, listing.episode_filter(query)
         if table == "memory":
             narrow = listing.memory_filter(query)
-        hashes = [tuple(gram_term_hashes(owner, term)) for term in terms]
+        hashes = [tuple(fulltext.gram_term_hashes(owner, term)) for term in terms]
         words = [postings.AnyOf.from_phrases([phrase]) for phrase in hashes]
         return self._newest_of_each((table, "grams"), words, narrow)
 
@@ -246,7 +242,7 @@ class PostgresIndex(CommonIndex):
             sessions=[match.session for match in matches],
             sources=[match.source for match in matches],
             reach=finding.REACH,
-            most=len(RANKING_WEIGHTS.neighbors),
+            most=len(weights.WEIGHTS.neighbors),
             **narrow.values,
         )
         for number, *row in rows.fetchall():
@@ -258,9 +254,9 @@ class PostgresIndex(CommonIndex):
 class PostgresSearch(StorePart, SearchStore):
     """A `SearchStore` of one owner."""
 
-    _engine: PostgresEngine
+    _engine: pool.PostgresEngine
 
-    def __init__(self, engine: PostgresEngine) -> None:
+    def __init__(self, engine: pool.PostgresEngine) -> None:
         super().__init__(engine)
         self._kept = postings.RowCache()
 

@@ -15,12 +15,10 @@ from typing import Any, Literal, cast
 import msgspec
 import psycopg
 
-from mnemosyned.fairness import pause_for_other_owners
-from mnemosyned.instants import in_zone
-from mnemosyned.memory.edit import Position, details_with_secrets
+from mnemosyned import fairness, instants
+from mnemosyned.memory import edit, forgetting
 from mnemosyned.memory.engine_ports import LOCAL_NAME, LOCAL_OWNER
 from mnemosyned.memory.exchange import ExportedMemory
-from mnemosyned.memory.forgetting import content_hash
 from mnemosyned.memory.values import (
     Episode,
     MemoryRecord,
@@ -86,7 +84,7 @@ they are few.
 
 def memory_values(memory: MemoryRecord | ExportedMemory, owner: int) -> dict[str, Any]:
     """Return a memory's row by column, with index terms but no row number; first let other owners run."""
-    pause_for_other_owners()
+    fairness.pause_for_other_owners()
     return {
         **stored_values(ROW_COLUMNS, memory),
         "content_hash": None,
@@ -287,7 +285,7 @@ class PostgresSession(CommonSession):
         Characters that PostgreSQL cannot store are replaced in the values. `prepare` tells whether the server
         prepares the statement; None leaves that to the driver.
         """
-        pause_for_other_owners()
+        fairness.pause_for_other_owners()
         text = sql.encode()
         bound: dict[str, object] = {"owner": self.owner}
         bound |= {name: _bindable(value) for name, value in values.items()}
@@ -369,7 +367,7 @@ class PostgresSession(CommonSession):
             upto=upto,
         )
 
-    def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
+    def positions_of(self, ids: Sequence[str]) -> dict[str, edit.Position]:
         rows = self.execute(
             "SELECT m.id, m.seq, (SELECT p.episode_seq FROM placed AS p "
             "WHERE p.owner = %(owner)s AND p.seq = m.seq) FROM memory AS m "
@@ -490,7 +488,7 @@ class PostgresSession(CommonSession):
             seq=seq,
         )
         secrets = [pair for text in others for pair in detail_pairs(text)]
-        restated = details_with_secrets(memory, secrets)
+        restated = edit.details_with_secrets(memory, secrets)
         values = {(str(each.kind), each.value): each.sensitive for each in restated}
         self._write_details(seq, values)
         self.share_secret_marks(seq, episode)
@@ -520,7 +518,7 @@ class PostgresSession(CommonSession):
         self.execute(
             _PRUNE,
             seqs=[seq for seq, _, _ in originals],
-            hashes=[content_hash(content) for _, content, _ in originals],
+            hashes=[forgetting.content_hash(content) for _, content, _ in originals],
         )
         self.note_rewording()
         characters = sum(len(content) for _, content, _ in originals)
@@ -572,7 +570,7 @@ def _bindable(value: object) -> object:
     anew for numbers of another size.
     """
     if isinstance(value, datetime):
-        return in_zone(value, UTC)
+        return instants.in_zone(value, UTC)
     if isinstance(value, list) and value:
         if isinstance(value[0], datetime):
             return list(map(_bindable, value))

@@ -11,14 +11,9 @@ from typing import NamedTuple
 import psycopg
 
 from mnemosyned.errors import NotFound, StorageFailed
-from mnemosyned.memory import engine_ports
-from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
-from mnemosyned.storage.common.edits import ChangeStore
-from mnemosyned.storage.common.endings import EndingStore
+from mnemosyned.memory import engine_ports, ports
+from mnemosyned.storage.common import edits, endings, injections, learnings, records
 from mnemosyned.storage.common.exchange import ExchangeStore
-from mnemosyned.storage.common.injections import InjectionStore
-from mnemosyned.storage.common.learnings import LearningStore
-from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import Row, StorePart, as_method, reads, writes
 from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, WatchStore
@@ -43,7 +38,7 @@ _NO_COPY = (
 )
 
 
-class PostgresMaintenance(StorePart, MaintenanceStore):
+class PostgresMaintenance(StorePart, ports.MaintenanceStore):
     """A `MaintenanceStore` of one owner in PostgreSQL."""
 
     _engine: PostgresEngine
@@ -52,7 +47,7 @@ class PostgresMaintenance(StorePart, MaintenanceStore):
         super().__init__(engine)
         self._read_only = read_only
 
-    totals = reads(as_method(tier_totals))
+    totals = reads(as_method(records.tier_totals))
 
     # The server is asked as who connects, who may ask more than the role of requests.
 
@@ -97,14 +92,14 @@ class PostgresMaintenance(StorePart, MaintenanceStore):
         if words:
             self._engine.frequencies.clear()
 
-    def back_up(self, target: Path) -> CopyReport:
+    def back_up(self, target: Path) -> ports.CopyReport:
         """Raise `StorageFailed`, as backups are made with the tools of the server."""
         raise StorageFailed(
             f"no backup was made to {target}: {_NO_COPY}", reason=_NO_COPY
         )
 
 
-class PostgresStore(MemoryStore):
+class PostgresStore(ports.MemoryStore):
     """A `MemoryStore` of one owner in PostgreSQL."""
 
     def __init__(self, pool: Pool, owner: int, ready: _Prepared) -> None:
@@ -118,8 +113,8 @@ class PostgresStore(MemoryStore):
         self.search = PostgresSearch(engine)
         self.lists = PostgresLists(engine)
         self.deletion = forgetting.PostgresDeletion(engine)
-        self.changes = ChangeStore(engine)
-        self.learnings = LearningStore(engine)
+        self.changes = edits.ChangeStore(engine)
+        self.learnings = learnings.LearningStore(engine)
         self.vectors = PostgresVectors(engine, searched=ready.searches)
         self.maintenance = PostgresMaintenance(engine, read_only=ready.read_only)
         self.sleep = memories.PostgresSleep(engine)
@@ -128,8 +123,8 @@ class PostgresStore(MemoryStore):
         self.undo = UndoStore(engine)
         self.exchange = ExchangeStore(engine, PostgresExporting, PostgresRestoring)
         self.agents = AgentStore(engine)
-        self.endings = EndingStore(engine)
-        self.injections = InjectionStore(engine)
+        self.endings = endings.EndingStore(engine)
+        self.injections = injections.InjectionStore(engine)
         self.watches = WatchStore(engine)
         self.clock = ClockStore(engine)
 

@@ -10,15 +10,7 @@ from typing import NamedTuple
 
 from mnemosyned.search.words import Forms, Having, WordRows
 from mnemosyned.storage.common.listing import Filter
-from mnemosyned.storage.postgres.postings import (
-    SINCE_MAX,
-    AnyOf,
-    Asked,
-    Moment,
-    RowCache,
-    look_up_rows,
-    rows_with_all,
-)
+from mnemosyned.storage.postgres import postings
 from mnemosyned.storage.postgres.session import PostgresSession
 
 BOUNDED_FROM = 10
@@ -63,12 +55,12 @@ class PostgresWords(WordRows):
         self._everything = everything
         self._known_rows: dict[Forms, _WordRows] = {}
         self._expected: dict[Forms, int] = {}
-        self._any_of = cache(partial(AnyOf.from_forms, session.owner))
+        self._any_of = cache(partial(postings.AnyOf.from_forms, session.owner))
         """Returns the look-up of a word's forms: each word is asked for several times."""
-        self._kept: RowCache | None = None
-        self._moment = Moment(0, 0)
+        self._kept: postings.RowCache | None = None
+        self._moment = postings.Moment(0, 0)
 
-    def use_cache(self, kept: RowCache, moment: Moment) -> None:
+    def use_cache(self, kept: postings.RowCache, moment: postings.Moment) -> None:
         """Use and fill the cache `kept` of rows; `moment` is the state of words in this snapshot."""
         self._kept, self._moment = kept, moment
 
@@ -105,7 +97,7 @@ class PostgresWords(WordRows):
             ]
             return sorted(set.intersection(*every), reverse=True)[:limit]
         parts = [
-            AnyOf.from_forms(self._session.owner, chain.from_iterable(words))
+            postings.AnyOf.from_forms(self._session.owner, chain.from_iterable(words))
             for words in having
         ]
         return newest_with_all(self._session, parts, self._narrow, limit=limit)
@@ -140,10 +132,12 @@ class PostgresWords(WordRows):
             return None
         rows, is_all = kept.rows, kept.is_all
         if kept.at != self._moment:
-            since = Asked(word, SINCE_MAX, above=kept.at.last)
-            (parts,) = look_up_rows(self._session, [since], self._narrow, newest=True)
+            since = postings.Asked(word, postings.SINCE_MAX, above=kept.at.last)
+            (parts,) = postings.look_up_rows(
+                self._session, [since], self._narrow, newest=True
+            )
             most = sys.maxsize if is_all else len(rows)
-            rows = [*merge_newest(parts, SINCE_MAX), *rows][:most]
+            rows = [*merge_newest(parts, postings.SINCE_MAX), *rows][:most]
             self._kept.keep(word, rows, self._moment, is_all=is_all)
         return _WordRows(rows, len(rows) + is_all)
 
@@ -165,13 +159,13 @@ class PostgresWords(WordRows):
         """Look up the rows of all queued words in one statement, and common words in more steps."""
         expected, self._expected = self._expected, {}
         asked = {
-            forms: Asked(self._any_of(forms), limit)
+            forms: postings.Asked(self._any_of(forms), limit)
             for forms, limit in expected.items()
         }
-        found = look_up_rows(
+        found = postings.look_up_rows(
             self._session, list(asked.values()), self._narrow, newest=False
         )
-        common: dict[Forms, Asked] = {}
+        common: dict[Forms, postings.Asked] = {}
         for (forms, what), parts in zip(asked.items(), found, strict=True):
             if any(len(rows) >= what.most for rows in parts):
                 common[forms] = what._replace(
@@ -198,12 +192,12 @@ class PostgresWords(WordRows):
                 break
 
     def _read_newest_of_each(
-        self, asked: dict[Forms, Asked]
-    ) -> list[tuple[Forms, Asked, Sequence[int]]]:
+        self, asked: dict[Forms, postings.Asked]
+    ) -> list[tuple[Forms, postings.Asked, Sequence[int]]]:
         """Look up words; for each return (word, request, the newest row numbers requested, newest first)."""
         if not asked:
             return []
-        found = look_up_rows(
+        found = postings.look_up_rows(
             self._session, list(asked.values()), self._narrow, newest=True
         )
         return [
@@ -211,7 +205,9 @@ class PostgresWords(WordRows):
             for (forms, what), parts in zip(asked.items(), found, strict=True)
         ]
 
-    def _store_newest(self, forms: Forms, asked: Asked, newest: Sequence[int]) -> None:
+    def _store_newest(
+        self, forms: Forms, asked: postings.Asked, newest: Sequence[int]
+    ) -> None:
         """Save the newest rows of a word for this snapshot, and in the cache if one is used."""
         rows = self._known_rows[forms] = _WordRows(newest, asked.most)
         if self._kept:
@@ -231,15 +227,17 @@ class PostgresWords(WordRows):
 
 def newest_with_all(
     session: PostgresSession,
-    having: Sequence[AnyOf],
+    having: Sequence[postings.AnyOf],
     narrow: Filter,
     *,
     limit: int,
 ) -> list[int]:
     """Return the newest `limit` rows within `narrow` with any form of each word, newest first."""
-    rows = rows_with_all(session, having, narrow, limit=limit, order="")
+    rows = postings.rows_with_all(session, having, narrow, limit=limit, order="")
     if len(rows) >= limit:
-        return rows_with_all(session, having, narrow, limit=limit, order="DESC")
+        return postings.rows_with_all(
+            session, having, narrow, limit=limit, order="DESC"
+        )
     return sorted(rows, reverse=True)
 
 

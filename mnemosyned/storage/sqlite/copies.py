@@ -21,15 +21,8 @@ from mnemosyned.errors import InvalidRequest, StorageFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.ports import CopyReport
 from mnemosyned.storage.common.forgetting import NAMING
-from mnemosyned.storage.sqlite import schema
+from mnemosyned.storage.sqlite import fulltext, repair, schema
 from mnemosyned.storage.sqlite.connections import BUSY_TIMEOUT_S
-from mnemosyned.storage.sqlite.fulltext import purge_indexes
-from mnemosyned.storage.sqlite.repair import (
-    FaultKind,
-    count_contents,
-    find_faults,
-    structure_faults,
-)
 
 PRIVATE = 0o600
 _backing_up = threading.Lock()
@@ -75,7 +68,7 @@ def _purge_copy(copy: Path) -> None:
             return
         connection.execute("PRAGMA synchronous = OFF")  # it is flushed as a whole
         connection.execute("PRAGMA secure_delete = ON")
-        if not purge_indexes(connection):
+        if not fulltext.purge_indexes(connection):
             return
         for table in schema.table_names(connection).intersection(NAMING):
             for column, nameless in (("session_id", "''"), ("source", "NULL")):
@@ -123,12 +116,15 @@ def verify_copy(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
     database with a fault needs a backup most.
     """
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
-        faults_of_copy = [*find_faults(connection), *structure_faults(connection)]
-        memories, episodes = count_contents(connection)
+        faults_of_copy = [
+            *repair.find_faults(connection),
+            *repair.structure_faults(connection),
+        ]
+        memories, episodes = repair.count_contents(connection)
         unpurged = [UNPURGED] if _is_purge_due(connection) else []
     size = copy.stat().st_size
     inherited = (
-        {(fault.kind, fault.subject) for fault in find_faults(source)}
+        {(fault.kind, fault.subject) for fault in repair.find_faults(source)}
         if faults_of_copy
         else set()
     )
@@ -136,7 +132,7 @@ def verify_copy(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
         fault
         for fault in faults_of_copy
         # Indexes and texts are copied as they are.
-        if fault.kind not in (FaultKind.INDEX, FaultKind.TEXT)
+        if fault.kind not in (repair.FaultKind.INDEX, repair.FaultKind.TEXT)
         and (fault.kind, fault.subject) not in inherited
     ]
     if new:
@@ -180,7 +176,7 @@ def flush(path: Path) -> None:
 SQLITE = b"SQLite format 3\0"
 FILES_OF_A_DATABASE = ("-wal", "-shm", "-journal", "")
 """Files in the order in which they are set aside; the database is last, as its name leads to the others."""
-GRAVE = (FaultKind.INTEGRITY, FaultKind.FOREIGN_KEY)
+GRAVE = (repair.FaultKind.INTEGRITY, repair.FaultKind.FOREIGN_KEY)
 """Kinds of faults that cannot be repaired; the others concern indexes and counts."""
 _STAMP = "%Y%m%dT%H%M%SZ"
 _WAITING = re.compile(r"\.restore-(\d{8}T\d{6}Z)")
@@ -197,7 +193,9 @@ def check_backup(file: Path, migrations: Path) -> None:
             if schema.schema_version(connection) == 0:
                 raise sqlite3.DatabaseError("there is no memory in it")
             schema.refuse_newer(connection, schema.latest_version(migrations))
-            grave = [each for each in find_faults(connection) if each.kind in GRAVE]
+            grave = [
+                each for each in repair.find_faults(connection) if each.kind in GRAVE
+            ]
     except (OSError, sqlite3.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise _make_refusal(file, f"it cannot be read: {reason}") from error

@@ -13,18 +13,14 @@ from typing import cast
 
 from mnemosyned.memory.forgetting import ForgetFilter, is_named_in, name_matcher
 from mnemosyned.memory.values import NAMING_FIELDS, MemoryRecord
+from mnemosyned.storage.common import listing, state
 from mnemosyned.storage.common.forgetting import (
     DeletionStore,
     FoundMemory,
     chosen_conditions,
 )
-from mnemosyned.storage.common.listing import join_conditions, tag_conditions
 from mnemosyned.storage.common.session import reads
-from mnemosyned.storage.common.state import insert_tags_and_validity
-from mnemosyned.storage.sqlite import fulltext
-from mnemosyned.storage.sqlite.connections import SqliteEngine
-from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED
-from mnemosyned.storage.sqlite.search import term_conditions
+from mnemosyned.storage.sqlite import connections, fulltext, memories, search
 from mnemosyned.storage.sqlite.session import SqliteSession, memory_row
 
 CHECKPOINT_TRIES = 40
@@ -58,7 +54,7 @@ vectors, belong here, too; `detail` is deleted with the row of the archive."""
 class SqliteDeletion(DeletionStore):
     """A `DeletionStore` on one SQLite file."""
 
-    _engine: SqliteEngine
+    _engine: connections.SqliteEngine
 
     # Not row by row, as sources have no index.
     _unless_named = (
@@ -66,7 +62,7 @@ class SqliteDeletion(DeletionStore):
     )
 
     def __init__(
-        self, engine: SqliteEngine, *, checkpoint: Callable[[], object]
+        self, engine: connections.SqliteEngine, *, checkpoint: Callable[[], object]
     ) -> None:
         """Store the parts; `checkpoint` copies the log into the file while others read and write."""
         super().__init__(engine)
@@ -75,11 +71,11 @@ class SqliteDeletion(DeletionStore):
 
     @reads
     def select(self, session: SqliteSession, choice: ForgetFilter) -> list[str]:
-        narrow = join_conditions(
+        narrow = listing.join_conditions(
             [
                 *chosen_conditions(choice, "memory"),
-                *tag_conditions(choice.tags, "seq"),
-                *(term_conditions(choice.terms, "seq") if choice.terms else ()),
+                *listing.tag_conditions(choice.tags, "seq"),
+                *(search.term_conditions(choice.terms, "seq") if choice.terms else ()),
             ]
         )
         named = name_matcher(choice.person) if choice.person else None
@@ -131,9 +127,9 @@ class SqliteDeletion(DeletionStore):
     def _insert_memory(
         self, session: SqliteSession, memory: MemoryRecord, seq: int | None
     ) -> int:
-        inserted = session.execute(INSERT_NUMBERED, (seq, *memory_row(memory)))
+        inserted = session.execute(memories.INSERT_NUMBERED, (seq, *memory_row(memory)))
         number = cast("int", inserted.lastrowid)
-        insert_tags_and_validity(session, number, memory)
+        state.insert_tags_and_validity(session, number, memory)
         fulltext.index_memories(session, [(number, memory.content, memory.role)])
         return number
 

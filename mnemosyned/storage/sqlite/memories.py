@@ -11,13 +11,10 @@ from typing import cast
 from mnemosyned.memory.ports import Promotion
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.search.query import Match, Query
-from mnemosyned.storage.common import records
+from mnemosyned.storage.common import records, sleep, state
 from mnemosyned.storage.common.search import VectorStore
 from mnemosyned.storage.common.session import reads, writes
-from mnemosyned.storage.common.sleep import SleepStore
-from mnemosyned.storage.common.state import insert_tags_and_validity
-from mnemosyned.storage.sqlite.connections import SqliteEngine
-from mnemosyned.storage.sqlite.fulltext import index_memories
+from mnemosyned.storage.sqlite import connections, fulltext
 from mnemosyned.storage.sqlite.search import SqliteIndex, memory_filter
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
 
@@ -82,13 +79,13 @@ class SqliteIntake(records.IntakeTransaction):
             self._inserted += zip(seqs, share, strict=True)
         for seq, memory in self._inserted[before:]:
             if memory.tags or memory.valid_until:
-                insert_tags_and_validity(self._session, seq, memory)
+                state.insert_tags_and_validity(self._session, seq, memory)
 
     def _finish_intake(self) -> int:
         # Indexed after all rows: an insert with a trigger is a savepoint, at which FTS5 would write
         # out what it has gathered, row by row (twice the time of the batch).
         texts = [(seq, memory.content, memory.role) for seq, memory in self._inserted]
-        index_memories(self._session, texts)
+        fulltext.index_memories(self._session, texts)
         count = "SELECT count FROM tier_totals WHERE tier = 'working'"
         return int(self._session.execute(count).fetchone()[0])
 
@@ -139,10 +136,10 @@ class SqliteVectors(VectorStore):
         return SqliteIndex(session).read_matches(dict.fromkeys(rows, 0.0), {})
 
 
-class SqliteSleep(SleepStore):
+class SqliteSleep(sleep.SleepStore):
     """A `SleepStore` on one SQLite file."""
 
-    _engine: SqliteEngine
+    _engine: connections.SqliteEngine
 
     def _may_have_future_memories(self, session: SqliteSession) -> bool:
         # To ask first keeps the bound on the index.

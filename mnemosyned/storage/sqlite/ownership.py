@@ -36,11 +36,7 @@ import msgspec
 
 from mnemosyned.errors import DatabaseInUse, DatabaseReplaced, StorageFailed
 from mnemosyned.logs import logger
-from mnemosyned.storage.sqlite.connections import (
-    NOTHING_KEPT,
-    failure_reason,
-    open_writer,
-)
+from mnemosyned.storage.sqlite import connections
 from mnemosyned.storage.sqlite.copies import (
     PRIVATE,
     copy_beside,
@@ -230,7 +226,7 @@ class DatabaseFile:
         elif not self._saved and time.monotonic() - self._tried >= RETRY_S:
             self._rescue(presence, connection)
         if self._reconnect:
-            fresh = open_writer(self.path)
+            fresh = connections.open_writer(self.path)
             self.save_companion_identities()
             if self.presence() is not Presence.HERE:
                 fresh.close()
@@ -242,7 +238,9 @@ class DatabaseFile:
         if presence is Presence.HERE:
             return connection
         raise DatabaseReplaced(
-            f"{NOTHING_KEPT}: {self.problem}", reason=self.problem, saved=self._saved
+            f"{connections.NOTHING_KEPT}: {self.problem}",
+            reason=self.problem,
+            saved=self._saved,
         )
 
     def retry_now(self) -> None:
@@ -303,7 +301,7 @@ class DatabaseFile:
             self.problem = f"{path} was deleted, and another file is being put there"
         except (OSError, sqlite3.Error) as error:
             self._tried = time.monotonic()
-            why = failure_reason(error)
+            why = connections.failure_reason(error)
             self.problem = (
                 f"{path} was {_HAPPENED[presence]} while it was open, and what it held cannot be "
                 f"saved yet: {why}. It is tried again until this process ends"
@@ -450,7 +448,7 @@ def database_owner(database: Path) -> DatabaseProcess | None:
                 except (ValueError, RecursionError):
                     return DatabaseProcess(0, None)
             except OSError as error:
-                reason = failure_reason(error)
+                reason = connections.failure_reason(error)
                 raise StorageFailed(f"{database} cannot be locked: {reason}") from error
     except FileNotFoundError:
         pass

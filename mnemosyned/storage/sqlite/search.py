@@ -21,10 +21,8 @@ from mnemosyned.search.query import (
 )
 from mnemosyned.search.scoring import READ_CHARS_MAX
 from mnemosyned.search.words import Forms, Having, WordRows
-from mnemosyned.storage.common import listing
-from mnemosyned.storage.common.search import CommonIndex
+from mnemosyned.storage.common import listing, search, state
 from mnemosyned.storage.common.session import StorePart, instant
-from mnemosyned.storage.common.state import episode_at
 from mnemosyned.storage.sqlite.connections import SqliteEngine
 from mnemosyned.storage.sqlite.fulltext import (
     GLUED,
@@ -253,7 +251,7 @@ _MATCHES = (
 )
 
 
-class SqliteIndex(CommonIndex):
+class SqliteIndex(search.CommonIndex):
     """A `SearchIndex` within one snapshot of a session."""
 
     def __init__(self, session: SqliteSession) -> None:
@@ -436,7 +434,7 @@ class SqliteSearch(StorePart, SearchStore):
         positions = {each for result in results for each in result.positions}
         episodes = {each.episode for each in results if each.episode is not None}
         with self._engine.reading() as session:
-            found = {seq: episode_at(session, "seq", seq) for seq in episodes}
+            found = {seq: state.episode_at(session, "seq", seq) for seq in episodes}
             return Documents(
                 session.memories_at(positions),
                 {seq: episode for seq, episode in found.items() if episode},

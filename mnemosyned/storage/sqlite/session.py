@@ -16,9 +16,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.edit import Position, details_with_secrets
-from mnemosyned.memory.exchange import ExportedMemory
-from mnemosyned.memory.forgetting import content_hash
+from mnemosyned.memory import edit, exchange, forgetting
 from mnemosyned.memory.values import (
     ROW_FIELDS,
     Episode,
@@ -67,12 +65,12 @@ def instant_text(moment: datetime) -> str:
 _TIME_COLUMNS = [field.column for field in ROW_FIELDS if field.kind is FieldKind.TIME]
 
 
-def memory_row(memory: MemoryRecord | ExportedMemory) -> session.Row:
+def memory_row(memory: MemoryRecord | exchange.ExportedMemory) -> session.Row:
     """Return the values of a memory for the columns `MEMORY_COLUMNS`, in order."""
     values = stored_values(ROW_COLUMNS, memory)
     for column in _TIME_COLUMNS:
         values[column] = instant_text(values[column])
-    return (*values.values(), content_hash(memory.content))
+    return (*values.values(), forgetting.content_hash(memory.content))
 
 
 def memory_from(row: Sequence[Any], episode: str | None = None) -> MemoryRecord:
@@ -159,7 +157,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
         ]
         return self.executemany(translate(sql), bound).rowcount if bound else 0
 
-    def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
+    def positions_of(self, ids: Sequence[str]) -> dict[str, edit.Position]:
         among = "WHERE id IN (SELECT value FROM json_each(:ids))"
         rows = self.execute(
             f"SELECT id, seq, NULL FROM working_memory {among} "
@@ -312,7 +310,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
             "JOIN detail_kind AS k ON k.number = d.kind WHERE a.episode_seq = ? AND d.sensitive",
             (episode,),
         ).fetchall()
-        self.insert_episode_details(details_with_secrets(memory, secrets), episode)
+        self.insert_episode_details(edit.details_with_secrets(memory, secrets), episode)
         self.share_secret_marks(seq, episode)
 
     def write_edited_text(
@@ -327,7 +325,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
             self.execute(
                 f"UPDATE {self.memory_table(episode)} "
                 "SET content = ?, content_hash = ? WHERE seq = ?",
-                (after.content, content_hash(after.content), seq),
+                (after.content, forgetting.content_hash(after.content), seq),
             )
         fulltext.unindex_memory(self, seq, before.content, before.role)
         fulltext.index_memories(self, [(seq, after.content, after.role)])

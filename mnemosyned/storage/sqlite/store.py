@@ -12,22 +12,16 @@ from pathlib import Path
 from mnemosyned.errors import StorageFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
-from mnemosyned.storage.common.edits import ChangeStore
-from mnemosyned.storage.common.endings import EndingStore
+from mnemosyned.storage.common import edits, endings, injections, learnings, sleep, undo
 from mnemosyned.storage.common.exchange import ExchangeStore
-from mnemosyned.storage.common.injections import InjectionStore
-from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import RecordStore, tier_totals
 from mnemosyned.storage.common.session import StorePart, as_method, reads, writes
-from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import AgentStore, ClockStore, WatchStore
-from mnemosyned.storage.common.undo import RetentionStore, UndoStore
-from mnemosyned.storage.sqlite import connections, fulltext, memories, ownership
+from mnemosyned.storage.sqlite import connections, fulltext, memories, ownership, search
 from mnemosyned.storage.sqlite.copies import CopyDamaged, back_up
 from mnemosyned.storage.sqlite.exchange import SqliteExporting, SqliteRestoring
 from mnemosyned.storage.sqlite.forgetting import SqliteDeletion
 from mnemosyned.storage.sqlite.schema import refuse_foreign, schema_version, upgrade
-from mnemosyned.storage.sqlite.search import SqliteLists, SqliteSearch
 from mnemosyned.storage.sqlite.session import SqliteSession
 
 
@@ -154,20 +148,20 @@ class SqliteStore(MemoryStore):
         file.renewed = self._renew
         engine = connections.SqliteEngine(self._writer, self._readers)
         self.memories = RecordStore(engine, memories.SqliteIntake)
-        self.lists = SqliteLists(engine)
-        self.search = SqliteSearch(engine)
+        self.lists = search.SqliteLists(engine)
+        self.search = search.SqliteSearch(engine)
         self.sleep = memories.SqliteSleep(engine)
-        self.rollups = RollupStore(engine)
+        self.rollups = sleep.RollupStore(engine)
         self.deletion = SqliteDeletion(engine, checkpoint=self._checkpoints.run)
-        self.changes = ChangeStore(engine)
-        self.learnings = LearningStore(engine)
+        self.changes = edits.ChangeStore(engine)
+        self.learnings = learnings.LearningStore(engine)
         self.vectors = memories.SqliteVectors(engine)
-        self.retention = RetentionStore(engine)
-        self.undo = UndoStore(engine)
+        self.retention = undo.RetentionStore(engine)
+        self.undo = undo.UndoStore(engine)
         self.exchange = ExchangeStore(engine, SqliteExporting, SqliteRestoring)
         self.agents = AgentStore(engine)
-        self.endings = EndingStore(engine)
-        self.injections = InjectionStore(engine)
+        self.endings = endings.EndingStore(engine)
+        self.injections = injections.InjectionStore(engine)
         self.watches = WatchStore(engine)
         self.clock = ClockStore(engine)
         self.maintenance = SqliteMaintenance(
