@@ -27,10 +27,8 @@ from mnemosyned.instants import in_zone, shift
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.ports import MaintenanceStore
-from mnemosyned.sleep.context import SummarizerLease
-from mnemosyned.sleep.sleeper import cron_trigger
-from mnemosyned.verbs.retention import BackedUp, Backup
-from mnemosyned.verbs.upkeep import BackupStatus
+from mnemosyned.sleep import context, sleeper
+from mnemosyned.verbs import retention, upkeep
 
 FILES_MAX = 10_000
 SQLITE, JOURNAL = b"SQLite format 3\0", bytes.fromhex("d9d505f920a163d7")
@@ -418,7 +416,7 @@ def next_backup_after(config: Config, moment: datetime) -> datetime | None:
     """
     schedule = config.backup.schedule or ("daily" if config.backup.dir else "off")
     if schedule not in BACKUP_SCHEDULES:
-        trigger = cron_trigger(schedule, key="backup.schedule")
+        trigger = sleeper.cron_trigger(schedule, key="backup.schedule")
         fires_at: datetime | None = trigger.get_next_fire_time(moment, moment)
         if fires_at is None:
             raise errors.ConfigInvalid(
@@ -446,7 +444,7 @@ class BackupKeeper:
     file: Path | None
     """None for a memory on a server, whose backups are made elsewhere."""
     clock: Clock
-    lease: SummarizerLease
+    lease: context.SummarizerLease
     """Borrowed by a scheduled backup, so that no sleep cycle runs meanwhile."""
 
     def __post_init__(self) -> None:
@@ -471,7 +469,7 @@ class BackupKeeper:
             raise errors.InvalidRequest(ON_SERVER, field="file")
         return self.file
 
-    def back_up(self, request: Backup) -> BackedUp:
+    def back_up(self, request: retention.Backup) -> retention.BackedUp:
         """Make the backup that a request asks for; without a path, a dated backup in the backup folder."""
         if request.file is not None:
             given = named_target(request.file)
@@ -525,12 +523,12 @@ class BackupKeeper:
             return self.clock.now()
         return next_backup_after(self.settings.config, last)
 
-    def status(self) -> BackupStatus:
+    def status(self) -> upkeep.BackupStatus:
         """Return the number and times of dated backups, and the schedule, for the verb `status`."""
         if self.file is None:
-            return BackupStatus()
+            return upkeep.BackupStatus()
         backups = dated_backups(self.folder)
-        return BackupStatus(
+        return upkeep.BackupStatus(
             folder=str(self.folder),
             scheduled=self.has_schedule,
             count=len(backups),
@@ -559,12 +557,12 @@ class BackupKeeper:
             )
         return warnings
 
-    def _back_up_to(self, target: Path) -> BackedUp:
+    def _back_up_to(self, target: Path) -> retention.BackedUp:
         """Back up to `target`, with a mark in the list of forgotten memories; return size and counts."""
         mark = self._forgotten.begin_backup()
         copy = self.store.back_up(target)
         self._forgotten.end_backup(mark, target)
-        return BackedUp(
+        return retention.BackedUp(
             file=str(target),
             bytes=copy.bytes,
             memories=copy.memories,

@@ -27,17 +27,13 @@ from mnemosyned.conversation.learnings.relevance import concerns_health, find_sc
 from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.ids import made_at, new_id
-from mnemosyned.memory import injections as ledger
+from mnemosyned.memory import engine_ports, injections as ledger, listing, ports
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.engine_ports import MemoryComparison
-from mnemosyned.memory.listing import LearningFilter
-from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Learning, LearningScope, MemoryRecord
 from mnemosyned.service.intake import clean_learning_text
-from mnemosyned.text.frames import neutralize_line
+from mnemosyned.text import frames, tokens
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.token_counts import TokenEstimator
-from mnemosyned.text.tokens import find_keywords
 from mnemosyned.verbs import conversation
 from mnemosyned.verbs.request import read_span
 
@@ -64,10 +60,10 @@ NEED_LIKELY, NEED_POSSIBLE = -1.5, -4.0
 class BriefingService:
     """Composes briefings, keeps a person's edits of their lines, and lists what agents were given."""
 
-    store: MemoryStore
+    store: ports.MemoryStore
     clock: Clock
     settings: SettingsInForce
-    compare: Callable[[Sequence[str]], MemoryComparison]
+    compare: Callable[[Sequence[str]], engine_ports.MemoryComparison]
     """Compares memories in meaning."""
     rate_statements: Callable[[Mapping[str, str]], Mapping[str, float]]
     """Returns the log odds that later sessions need what memories state."""
@@ -91,7 +87,7 @@ class BriefingService:
             raise InvalidRequest("say what to change: give pin, drop or text")
         before = self.store.injections.edits([request.id]).by_id.get(request.id)
         if before is None and not self.store.memories.existing([request.id]):
-            chosen = LearningFilter(ids=[request.id])
+            chosen = listing.LearningFilter(ids=[request.id])
             if not self.store.learnings.read_page(chosen, limit=1)[0]:
                 self.store.memories.get(request.id)  # a summary, or it raises
         text = before.text if before else ""
@@ -184,8 +180,8 @@ class BriefingService:
 
         Statements that repeat learnings, pinned lines or newer statements are left out.
         """
-        known = [find_keywords(learning.text) for learning in learnings]
-        known += [find_keywords(quote.text) for quote in pinned]
+        known = [tokens.find_keywords(learning.text) for learning in learnings]
+        known += [tokens.find_keywords(quote.text) for quote in pinned]
         learned: dict[str, list[str]] = defaultdict(list)
         for learning in learnings:
             learned[learning.memory or ""].append(learning.text)
@@ -194,7 +190,7 @@ class BriefingService:
             left = each
             if rules := learned.get(each.memory.id):
                 text = leave_out_rules(rules, each.text, each.memory.content)
-                left = replace(each, text=text, keywords=find_keywords(text))
+                left = replace(each, text=text, keywords=tokens.find_keywords(text))
             if left.text:
                 besides.append(left)
         odds = self.rate_statements(
@@ -343,7 +339,7 @@ def find_rules(
     """Return the ids of all `learnings`, and of memories that state nothing beyond their learnings."""
     stated: dict[str, set[str]] = defaultdict(set)
     for learning in learnings:
-        stated[learning.memory or ""] |= find_keywords(learning.text)
+        stated[learning.memory or ""] |= tokens.find_keywords(learning.text)
     return {learning.id for learning in learnings} | {
         each.memory.id
         for each in statements
@@ -425,4 +421,4 @@ def make_injection(
 
 def _mask_beginning(text: str, chars_max: int) -> str:
     """Return the first `chars_max` characters of a text as one line, secrets masked and tags neutralized."""
-    return neutralize_line(mask_secrets(text))[:chars_max]
+    return frames.neutralize_line(mask_secrets(text))[:chars_max]

@@ -15,10 +15,8 @@ from mnemosyned.conversation.archived import WHOLE
 from mnemosyned.conversation.learnings.relevance import find_scope
 from mnemosyned.errors import BatchChanged, InvalidRequest, WordsPruned
 from mnemosyned.ids import new_id
+from mnemosyned.memory import engine_ports, listing, ports
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit, values_before
-from mnemosyned.memory.engine_ports import MemoryVectors
-from mnemosyned.memory.listing import LearningFilter, parse_cursor
-from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import (
     EDITABLE,
     Action,
@@ -28,9 +26,8 @@ from mnemosyned.memory.values import (
     MemoryRecord,
     tag_names,
 )
-from mnemosyned.service import intake
+from mnemosyned.service import forgetting, intake
 from mnemosyned.service.endings import EndingFinder
-from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.reading import preview_selection, select_memories
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.secrets.masking import PLACEHOLDER, mask_secrets
@@ -55,12 +52,12 @@ _FOR_MANY = f"{', '.join(_MANY[:-1])} and {_MANY[-1]}"
 class ChangeService:
     """The verbs that change memories, in short steps that can be repeated, and the verbs of learnings."""
 
-    store: MemoryStore
+    store: ports.MemoryStore
     sleeper: Sleeper
-    retention: RetentionService
+    retention: forgetting.RetentionService
     endings: EndingFinder
     """Reads new texts again."""
-    vectors: MemoryVectors
+    vectors: engine_ports.MemoryVectors
 
     def change_tags(self, request: verbs.Tag | verbs.Untag) -> verbs.Tagged:
         """Add tags to the selected memories, or remove them; with `dry_run`, only preview that."""
@@ -370,13 +367,13 @@ class ChangeService:
 
     def learnings(self, request: conversation.Learnings) -> conversation.LearningList:
         """Return a page of the learnings that filters select, newest first, and their edits for briefings."""
-        chosen = LearningFilter(
+        chosen = listing.LearningFilter(
             sources=names(request.source),
             kind=request.kind,
             ids=names(request.id),
             words=(request.query or "").casefold().split(),
             superseded=request.superseded,
-            after=parse_cursor(request.after) if request.after else None,
+            after=listing.parse_cursor(request.after) if request.after else None,
         )
         found, place = self.store.learnings.read_page(chosen, limit=request.limit)
         project_of = self.store.agents.projects_of([each.session for each in found])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mnemosyned import errors
 from mnemosyned.config.settings import MODEL_TOKENIZER, ContextConfig, SettingsInForce
-from mnemosyned.conversation import policies, summary_message
+from mnemosyned.conversation import key_facts, policies, sections, summary_message
 from mnemosyned.conversation.archived import (
     WORDLESS,
     as_memory,
@@ -37,7 +37,6 @@ from mnemosyned.conversation.context import (
     WindowFitter,
     as_user_message,
 )
-from mnemosyned.conversation.key_facts import extract_facts
 from mnemosyned.conversation.learnings.relevance import RateTexts, select_relevant
 from mnemosyned.conversation.messages import (
     FullCounter,
@@ -49,24 +48,19 @@ from mnemosyned.conversation.messages import (
     message_text,
     read_message_time,
 )
-from mnemosyned.conversation.sections import Quoted, Relevance
 from mnemosyned.instants import in_zone
 from mnemosyned.logs import logger
-from mnemosyned.memory import ports
+from mnemosyned.memory import exchange, forgetting, injections, ports
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import Summarizer
-from mnemosyned.memory.exchange import ExportedCompaction
-from mnemosyned.memory.forgetting import content_hash
-from mnemosyned.memory.injections import InjectedLine, InjectionKind
 from mnemosyned.memory.masking import mask_together
 from mnemosyned.memory.values import Episode, Hit, Learning, MemoryRecord
 from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.intake import make_compacted_draft
 from mnemosyned.sleep.context import SummarizerLease
+from mnemosyned.text import sentences, terms
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
-from mnemosyned.text.sentences import is_question
-from mnemosyned.text.terms import cut_snippet, parse_terms
 from mnemosyned.text.token_counts import CounterWithMargin, TokenEstimator
 from mnemosyned.text.tokens import find_keywords
 from mnemosyned.verbs.conversation import Assembled, Compact, Context, Shortened
@@ -293,7 +287,7 @@ class WindowService:
         rules = learnings[: window.learnings_shown]
         ended = ", given as ended"
         shown = [
-            InjectedLine(
+            injections.InjectedLine(
                 id=id,
                 text=words,
                 reason="recalled for this message" + ended * (quote.text != words),
@@ -302,7 +296,7 @@ class WindowService:
             if owner is None
         ]
         shown += [
-            InjectedLine(
+            injections.InjectedLine(
                 id=each.id, text=each.text, reason=f"{each.kind} for this message"
             )
             for each in rules
@@ -311,7 +305,7 @@ class WindowService:
             words = [words for _, _, words, _ in quoted] + [each.text for each in rules]
             injection = make_injection(
                 self.clock.now(),
-                InjectionKind.CONTEXT,
+                injections.InjectionKind.CONTEXT,
                 client=next(iter(names(request.source)), ""),
                 session=next(iter(names(request.session)), ""),
                 prompt=question,
@@ -338,14 +332,14 @@ class WindowService:
         chosen: ChosenWindow,
         learnings: Sequence[Learning],
         groups: Groups,
-    ) -> list[tuple[str | None, str, str, Quoted]]:
+    ) -> list[tuple[str | None, str, str, sections.Quoted]]:
         """Return (owner, memory id, words, quote) for each recalled text to quote, best first.
 
         Texts that the chosen window or a learning shows anyway are left out. A message without
         content words gets no quotes.
         """
         times = parse_times(question, in_zone(self.clock.now(), local_zone()))
-        relevance = Relevance(question, times)
+        relevance = sections.Relevance(question, times)
         if not relevance.has_content:
             return []
         recall = Recall(
@@ -477,12 +471,12 @@ class WindowService:
             id: str, text: str, own: Iterable[ArchivedPart]
         ) -> ports.NewCompaction:
             """Return a record of a new summary or truncated message `text`, with the parts it replaces."""
-            compacted = ExportedCompaction(
+            compacted = exchange.ExportedCompaction(
                 id=id,
                 session=conversation.session,
                 source=conversation.source,
                 policy=done.policy,
-                text_hash=content_hash(text),
+                text_hash=forgetting.content_hash(text),
                 created_at=now,
             )
             return ports.NewCompaction(compacted, tuple(own))
@@ -523,7 +517,7 @@ class WindowService:
             raise errors.NotFound(
                 f"everything that {request.id} stands for was forgotten", field="id"
             )
-        facts = extract_facts([as_message(memory) for memory in originals])
+        facts = key_facts.extract_facts([as_message(memory) for memory in originals])
         times = [memory.created_at for memory in originals]
         episode = Episode(
             id=compacted.id,
@@ -611,7 +605,7 @@ def _limit_sections(
 
 def _make_subject_text(request: Context, question: str) -> str:
     """Return the question, or if it has no content words (like "go on"), with the last user message added."""
-    if Relevance(question, QuestionTimes()).has_content:
+    if sections.Relevance(question, QuestionTimes()).has_content:
         return question
     before = (
         message_text(message)
@@ -627,26 +621,26 @@ def _list_quotable_texts(
     *,
     seen: set[str],
     known: Mapping[str, Sequence[str]],
-) -> Iterator[tuple[str | None, str, str, Quoted]]:
+) -> Iterator[tuple[str | None, str, str, sections.Quoted]]:
     """Yield (owner, memory id, words, quote) for each recalled text once, best first.
 
     A quote is the words with notes on ended statements, which are forgotten with other memories.
     Questions, single words and texts in `seen` are left out, and yielded texts are added to `seen`. `known`
     has by memory id the learnings to leave out.
     """
-    asked = parse_terms(question)
+    asked = terms.parse_terms(question)
     lines = [(line, hit) for hit in hits for line in hit.lines or (hit,)]
     for line, hit in sorted(lines, key=lambda pair: -pair[0].score):
         text = line.content
         if rules := known.get(line.id):
             text = leave_out_rules(rules, text, text)
         words = _normalize_spaces(text)
-        asks = is_question(words) and not has_substance(words)
+        asks = sentences.is_question(words) and not has_substance(words)
         if asks or words in seen or len(find_keywords(words)) < KEYWORDS_MIN:
             continue
         seen.add(words)
-        snippet = cut_snippet(text, asked, width=QUOTED_CHARS_MAX)
-        quoted = Quoted(
+        snippet = terms.cut_snippet(text, asked, width=QUOTED_CHARS_MAX)
+        quoted = sections.Quoted(
             text="\n".join([snippet, *(f"({ended.note})" for ended in line.ended)]),
             said=line.created_at,
             speaker=line.role,

@@ -11,10 +11,9 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mnemosyned import errors, fairness
 from mnemosyned.conversation.briefing import ASSISTANT
 from mnemosyned.conversation.learnings.recognize import LateLearning
-from mnemosyned.errors import EmbedderFailed, ModelUnavailable, NotFound
-from mnemosyned.fairness import ForegroundGate
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.endings import EndingRecord
@@ -23,20 +22,15 @@ from mnemosyned.memory.listing import Place, RecordKind, parse_cursor
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import EmbedderState, EndedStatement, Hit, MemoryRecord
 from mnemosyned.search.query import MAIN_SHARE, Match, Query
+from mnemosyned.text import sentences, terms
+from mnemosyned.text.endings import rating
 from mnemosyned.text.endings.plain import REPORT, reports_change, sought_words
-from mnemosyned.text.endings.rating import (
-    Ending,
-    find_ending_statements,
-    rate_endings,
-)
 from mnemosyned.text.endings.statements import (
     SentenceMeanings,
     Statement,
     read_statements,
 )
 from mnemosyned.text.secrets.masking import mask_secrets
-from mnemosyned.text.sentences import contains_statement
-from mnemosyned.text.terms import Terms
 from mnemosyned.verbs import conversation
 
 if TYPE_CHECKING:
@@ -90,7 +84,7 @@ class EndingFinder:
 
     store: MemoryStore
     clock: Clock
-    gate: ForegroundGate
+    gate: fairness.ForegroundGate
     """Counts the requests to which calls in the background yield."""
     in_background: bool
     """Whether there are such calls."""
@@ -264,7 +258,7 @@ class EndingFinder:
             each
             for memory in memories
             for each in self.learn(memory) or ()
-            if not contains_statement(
+            if not sentences.contains_statement(
                 mask_secrets(former.get(memory.id, "")), each.learning.text
             )
         ]
@@ -368,7 +362,7 @@ class EndingFinder:
                 compare = partial(self._find_ended, memory, is_yielding=is_yielding)
                 try:
                     compared = list(compare(meanings))
-                except (EmbedderFailed, ModelUnavailable) as error:
+                except (errors.EmbedderFailed, errors.ModelUnavailable) as error:
                     log.warning("endings_without_vectors", reason=error.message)
                     meanings = None
                     compared = list(compare(None))
@@ -400,11 +394,13 @@ class EndingFinder:
         meanings: SentenceMeanings | None,
         *,
         is_yielding: bool,
-    ) -> Iterator[tuple[Match, Ending]]:
+    ) -> Iterator[tuple[Match, rating.Ending]]:
         """Yield (older memory, ending) for statements that `memory` ends; first wait if `is_yielding`."""
         if is_yielding:
             self.gate.yield_to_requests()
-        statements = find_ending_statements(memory.content, meanings)[:STATEMENTS_MAX]
+        statements = rating.find_ending_statements(memory.content, meanings)[
+            :STATEMENTS_MAX
+        ]
         if memory.role == ASSISTANT:
             # "I've moved Redis to port 6379" is on Redis, not on the assistant.
             says = {"gone"} if reports_change(memory.content) else {"changed", "gone"}
@@ -427,7 +423,7 @@ class EndingFinder:
                 (*found, match)
                 for match in older
                 if _is_in_scope(match, memory, statement, projects)
-                and (found := rate_endings(match.content, statement, meanings))
+                and (found := rating.rate_endings(match.content, statement, meanings))
             ]
             rated.sort(key=lambda each: -each[0])
             for odds, ending, match in rated[:ENDED_MAX]:
@@ -443,7 +439,7 @@ class EndingFinder:
 
     def _find_matches(self, words: tuple[str, ...]) -> list[Match]:
         """Return up to `MATCHES_MAX` memories with any of these words, the best match first."""
-        query = Query(terms=Terms(words, ()), limit=MATCHES_MAX, only_words=True)
+        query = Query(terms=terms.Terms(words, ()), limit=MATCHES_MAX, only_words=True)
         matches = self.store.search.candidates(query).memories
         return sorted(matches, key=lambda match: -match.score)
 
@@ -495,7 +491,7 @@ class EndingFinder:
         changed = self.store.endings.undo(request.id, undone=not request.redo)
         if not changed:
             what = "undone" if request.redo else "ended"
-            raise NotFound(
+            raise errors.NotFound(
                 f"no statement of {request.id!r} is {what}; `endings` shows them",
                 field="id",
             )

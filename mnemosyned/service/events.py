@@ -10,14 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mnemosyned.errors import DaemonBusy, MnemosynedError
+from mnemosyned.memory import engine_ports, values
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.engine_ports import LOCAL_OWNER
-from mnemosyned.memory.values import Acknowledged
 from mnemosyned.text.secrets.masking import mask_secrets
-from mnemosyned.verbs.conversation import Context
-from mnemosyned.verbs.memories import Recall, Remember, RememberMany
+from mnemosyned.verbs import conversation, memories, retention
 from mnemosyned.verbs.request import Request, names
-from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Event, EventKind, EventMemory, Sleep
 
 if TYPE_CHECKING:
@@ -79,7 +76,7 @@ class EventBus:
     clock: Clock
     relay: ProcessRelay | None = None
     """Has readers of `owner` in other processes get the events, too."""
-    owner: int = LOCAL_OWNER
+    owner: int = engine_ports.LOCAL_OWNER
 
     def __post_init__(self) -> None:
         self._lock = threading.RLock()
@@ -190,14 +187,14 @@ def _describe_event(
     result: Any,  # noqa: ANN401
 ) -> tuple[EventKind, Fields] | None:
     """Return (kind, fields) of the event for a request; None for `sleep`, and most requests that only read."""
-    if isinstance(request, Remember):
+    if isinstance(request, memories.Remember):
         return EventKind.REMEMBERED, _describe_new_memories([request], [result])
-    if isinstance(request, RememberMany):
+    if isinstance(request, memories.RememberMany):
         fields = _describe_new_memories(request.memories, result.memories)
         return EventKind.REMEMBERED, fields
-    if isinstance(request, Recall | Context):
+    if isinstance(request, memories.Recall | conversation.Context):
         # Neither the words of the question nor its hits.
-        found = result.hits if isinstance(request, Recall) else result.recalled
+        found = result.hits if isinstance(request, memories.Recall) else result.recalled
         fields = {"count": len(found)}
         for name in ("session", "source"):
             if isinstance(value := getattr(request, name), str):
@@ -205,7 +202,7 @@ def _describe_event(
         return EventKind.RECALLED, fields
     ids = list(names(getattr(request, "id", None)))
     named: Fields = {"verb": request.verb_name(), "ids": ids}
-    if isinstance(request, Forget):
+    if isinstance(request, retention.Forget):
         return EventKind.FORGOTTEN, {**named, "count": result.memories}
     if request.writes and not isinstance(request, Sleep):
         return EventKind.CHANGED, named
@@ -213,7 +210,7 @@ def _describe_event(
 
 
 def _describe_new_memories(
-    requests: Sequence[Remember], answers: Sequence[Acknowledged]
+    requests: Sequence[memories.Remember], answers: Sequence[values.Acknowledged]
 ) -> Fields:
     """Return an event's fields: the number of new memories, and the first of them in short."""
     stored = [

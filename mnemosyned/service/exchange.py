@@ -22,30 +22,16 @@ import msgspec
 from mnemosyned.errors import DaemonBusy, InvalidRequest, MnemosynedError
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.logs import logger
-from mnemosyned.memory import values
+from mnemosyned.memory import exchange, periods, values
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry
-from mnemosyned.memory.exchange import (
-    KIND_NAMES,
-    AnyRecord,
-    ExportedEpisode,
-    ExportedMemory,
-    ExportedRevision,
-    KeptVector,
-    Record,
-    RestoreReport,
-)
 from mnemosyned.memory.masking import SecretRule
-from mnemosyned.memory.periods import Level
 from mnemosyned.memory.ports import SearchStore
 from mnemosyned.search.ranking import make_hits, rank
-from mnemosyned.service.backups import file_bytes
-from mnemosyned.service.intake import check_metadata
-from mnemosyned.service.reading import make_query, read_filters
+from mnemosyned.service import backups, intake, reading
 from mnemosyned.text.details import SECRET_KINDS, DetailKind
 from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
-from mnemosyned.verbs import exchange as verbs
-from mnemosyned.verbs.memories import Recall
+from mnemosyned.verbs import exchange as verbs, memories
 from mnemosyned.verbs.request import TEXT_MAX, check_text
 from mnemosyned.version import __version__
 
@@ -66,19 +52,19 @@ NAMES = frozenset({"episode", "memory"}).union(
 _FIELDS: Mapping[type[object], tuple[str, ...]] = {
     kind: tuple(field.name for field in fields(kind)) for kind in verbs.KINDS.values()
 }
-_REVISION_FIELDS = tuple(field.name for field in fields(ExportedRevision))
+_REVISION_FIELDS = tuple(field.name for field in fields(exchange.ExportedRevision))
 _LOGGED = frozenset({GroupStatus.PROMOTED, GroupStatus.VERBATIM, GroupStatus.FAILED})
 _DETAIL_KINDS = frozenset(DetailKind)
 
 
-def accept_record(record: Record, rule: SecretRule) -> Record:
+def accept_record(record: exchange.Record, rule: SecretRule) -> exchange.Record:
     """Check a record, and return it; unless `rule` is "keep", mask the secrets of a memory or summary.
 
     Raises `InvalidRequest`, `InvalidText` and `ContentTooLarge`.
     """
     kind: type[object] = type(record)
     _check_fields(record, _FIELDS[kind])
-    if isinstance(record, ExportedMemory):
+    if isinstance(record, exchange.ExportedMemory):
         if not record.content and not record.pruned_at:
             _refuse_field("content", "is empty, and the memory was not pruned")
         if not 0 <= record.importance <= 1:
@@ -87,13 +73,13 @@ def accept_record(record: Record, rule: SecretRule) -> Record:
             if detail_kind not in _DETAIL_KINDS:
                 _refuse_field("details", f"has an unknown kind {detail_kind!r}")
             check_text(value, field="details")
-        check_metadata(record.metadata, field="metadata")
+        intake.check_metadata(record.metadata, field="metadata")
         for revision in record.revisions:
             _check_fields(revision, _REVISION_FIELDS)
         if record.tags:
             record = replace(record, tags=values.tag_names(record.tags))
-    elif isinstance(record, ExportedEpisode):
-        if record.level not in set(Level):
+    elif isinstance(record, exchange.ExportedEpisode):
+        if record.level not in set(periods.Level):
             _refuse_field("level", "must be between 0 and 3")
         if record.item_count < 1:
             _refuse_field("item_count", "must be positive")
@@ -101,9 +87,9 @@ def accept_record(record: Record, rule: SecretRule) -> Record:
             _refuse_field("item_count", "is not the number of its originals")
     elif isinstance(record, LogEntry) and record.status not in _LOGGED:
         _refuse_field("status", "is none that a log has")
-    if rule != "keep" and isinstance(record, ExportedMemory):
+    if rule != "keep" and isinstance(record, exchange.ExportedMemory):
         return _mask_exported_memory(record)
-    if rule != "keep" and isinstance(record, ExportedEpisode):
+    if rule != "keep" and isinstance(record, exchange.ExportedEpisode):
         terms = mask_secrets(record.index_terms)
         return replace(record, content=mask_secrets(record.content), index_terms=terms)
     return record
@@ -138,7 +124,7 @@ def _refuse_field(name: str, reason: str) -> None:
     raise InvalidRequest(f"{name} {reason}", field=name)
 
 
-def _mask_exported_memory(memory: ExportedMemory) -> ExportedMemory:
+def _mask_exported_memory(memory: exchange.ExportedMemory) -> exchange.ExportedMemory:
     """Return the memory with secrets masked in all its texts, and secret exact values left out."""
     return replace(
         memory,
@@ -228,7 +214,7 @@ class ExchangeService:
         snapshot open, and `StorageFailed`.
         """
         # Which may be refused: before the lock is taken.
-        chosen = values.MemoryFilter(**read_filters(request))
+        chosen = values.MemoryFilter(**reading.read_filters(request))
         if not self._exporting.acquire(blocking=False):
             raise DaemonBusy("another export is running; try again when it is done")
         chunks = self._read_chunks(chosen)
@@ -257,7 +243,9 @@ class ExchangeService:
                 log_bytes_max = self._wal_bytes() + LOG_GROWTH_MAX
                 for record in records:
                     pause_for_other_owners()
-                    written.add(KIND_NAMES[type(record)], verbs.encode_record(record))
+                    written.add(
+                        exchange.KIND_NAMES[type(record)], verbs.encode_record(record)
+                    )
                     if written.waiting_bytes < CHUNK_BYTES:
                         continue
                     reason = ""
@@ -277,11 +265,11 @@ class ExchangeService:
 
     def _wal_bytes(self) -> int:
         file = self.file
-        return file_bytes(file.with_name(f"{file.name}-wal")) if file else 0
+        return backups.file_bytes(file.with_name(f"{file.name}-wal")) if file else 0
 
     def restore(
         self, body: bytes | bytearray, action: values.Action | None = None
-    ) -> RestoreReport:
+    ) -> exchange.RestoreReport:
         """Store the records in lines of an export in one transaction, undoable as `action`; return counts.
 
         Each call postpones sleep cycles for `POSTPONED_S` seconds; a call whose last line is the
@@ -300,7 +288,7 @@ class ExchangeService:
         is_last = (
             bool(lines) and verbs.parse_line_kind(lines[-1]).record == verbs.FOOTER
         )
-        records: list[Record] = []
+        records: list[exchange.Record] = []
         rule = self.secrets()
         for number in range(is_first, len(lines) - is_last):
             pause_for_other_owners()
@@ -309,7 +297,7 @@ class ExchangeService:
             except MnemosynedError as error:
                 raise type(error)(error.message, field=f"lines[{number}]") from error
         self.postpone_cycles(0.0 if is_last else POSTPONED_S)
-        restored = RestoreReport()
+        restored = exchange.RestoreReport()
         if records:
             restored = self.store.restore(records, action=action)
         self.on_restored()
@@ -324,7 +312,7 @@ RECORD_CHARACTERS = 300
 SAMPLE_MAX = 5
 """Memories of the target for which both stores are searched."""
 ADVANCED_EVERY = 100
-_COUNTED = (ExportedMemory, ExportedEpisode)
+_COUNTED = (exchange.ExportedMemory, exchange.ExportedEpisode)
 _encode = msgspec.json.Encoder().encode
 _NUL, _REPLACEMENT = b"\\u0000", "\ufffd".encode()
 
@@ -338,7 +326,7 @@ class Compared:
 
     counts: Counter[str] = field(default_factory=Counter)
     """Records by kind."""
-    sample: list[ExportedMemory] = field(default_factory=list)
+    sample: list[exchange.ExportedMemory] = field(default_factory=list)
     """Memories chosen at random, with words."""
     _digests: dict[str, Any] = field(default_factory=dict)
     _eligible: int = 0
@@ -348,12 +336,12 @@ class Compared:
         """SHA-256 of the records of each kind, in order."""
         return {kind: digest.hexdigest() for kind, digest in self._digests.items()}
 
-    def add(self, record: AnyRecord, line: bytes) -> None:
+    def add(self, record: exchange.AnyRecord, line: bytes) -> None:
         """Count and hash a record by its kind; each memory has the same chance to be in the sample."""
-        kind = KIND_NAMES[type(record)]
+        kind = exchange.KIND_NAMES[type(record)]
         self.counts[kind] += 1
         self._digests.setdefault(kind, hashlib.sha256()).update(line + b"\n")
-        if not isinstance(record, ExportedMemory) or not record.content:
+        if not isinstance(record, exchange.ExportedMemory) or not record.content:
             return
         self._eligible += 1
         if len(self.sample) < SAMPLE_MAX:
@@ -399,7 +387,7 @@ class Moving:
                             "memory that did not change since then",
                             field="to",
                         )
-                    self.known[KIND_NAMES[type(there)]] += 1
+                    self.known[exchange.KIND_NAMES[type(there)]] += 1
                     progress.note([there], moved=False)
             for batch in _batch_records(records):
                 restored = self.target.restore(batch)
@@ -411,7 +399,9 @@ class Moving:
                     )
                 missing = len(batch) - sum(restored.stored.values())
                 if missing:
-                    wanted = Counter(KIND_NAMES[type(record)] for record in batch)
+                    wanted = Counter(
+                        exchange.KIND_NAMES[type(record)] for record in batch
+                    )
                     kinds = ", ".join(wanted - Counter(restored.stored))
                     raise InvalidRequest(
                         f"{missing:,} of {len(batch):,} records were not moved ({kinds}): something "
@@ -454,7 +444,7 @@ class _MoveProgress:
     _waiting: int = 0
     _moved: int = 0
 
-    def note(self, records: Sequence[AnyRecord], *, moved: bool) -> None:
+    def note(self, records: Sequence[exchange.AnyRecord], *, moved: bool) -> None:
         """Count memories and summaries; `moved` is False for those that the target had already."""
         count = sum(isinstance(record, _COUNTED) for record in records)
         self._waiting += count
@@ -468,18 +458,20 @@ class _MoveProgress:
         self._waiting = 0
 
 
-def _batch_records(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
+def _batch_records(
+    records: Iterator[exchange.AnyRecord],
+) -> Iterator[list[exchange.AnyRecord]]:
     """Group records into batches within limits; an episode and its originals stay together."""
-    batch: list[AnyRecord] = []
+    batch: list[exchange.AnyRecord] = []
     size = 0
     for record in records:
         group = [record]
-        if isinstance(record, ExportedEpisode):
+        if isinstance(record, exchange.ExportedEpisode):
             group += islice(records, record.originals)
         weight = sum(
             RECORD_CHARACTERS
             + len(getattr(each, "content", ""))
-            + (len(each.vector) if isinstance(each, KeptVector) else 0)
+            + (len(each.vector) if isinstance(each, exchange.KeptVector) else 0)
             for each in group
         )
         is_full = len(batch) + len(group) > BATCH_RECORDS
@@ -492,15 +484,15 @@ def _batch_records(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
         yield batch
 
 
-def _encode_comparable(record: AnyRecord) -> bytes:
+def _encode_comparable(record: exchange.AnyRecord) -> bytes:
     """Return the bytes of a record to compare: exact values sorted, NUL characters replaced."""
-    if isinstance(record, ExportedMemory) and record.details:
+    if isinstance(record, exchange.ExportedMemory) and record.details:
         record = replace(record, details=tuple(sorted(record.details)))
-    kind = KIND_NAMES[type(record)].encode()
+    kind = exchange.KIND_NAMES[type(record)].encode()
     return kind + b" " + _encode(record).replace(_NUL, _REPLACEMENT)
 
 
-def _record_name(record: AnyRecord) -> str:
+def _record_name(record: exchange.AnyRecord) -> str:
     name = next(
         (
             str(getattr(record, key))
@@ -509,11 +501,11 @@ def _record_name(record: AnyRecord) -> str:
         ),
         "",
     )
-    kind = KIND_NAMES[type(record)].replace("_", " ")
+    kind = exchange.KIND_NAMES[type(record)].replace("_", " ")
     return f"the {kind} {name}".rstrip()
 
 
-def _make_difference_error(record: AnyRecord) -> InvalidRequest:
+def _make_difference_error(record: exchange.AnyRecord) -> InvalidRequest:
     """Return the error that a record is not the same in the source and target of a move."""
     return InvalidRequest(
         f"{_record_name(record)} is not the same in both: one of them was changed while it was moved. "
@@ -525,7 +517,7 @@ def _make_difference_error(record: AnyRecord) -> InvalidRequest:
 def compare_recalls(
     one: SearchStore,
     other: SearchStore,
-    sample: Sequence[ExportedMemory],
+    sample: Sequence[exchange.ExportedMemory],
     *,
     now: datetime,
 ) -> tuple[str, ...]:
@@ -540,7 +532,7 @@ def compare_recalls(
 
 def _recall_hit_ids(store: SearchStore, question: str, now: datetime) -> list[str]:
     """Return the ids of the hits for a question, best first; no embedding model is asked."""
-    query = make_query(Recall(question), now=now)
+    query = reading.make_query(memories.Recall(question), now=now)
     candidates = store.candidates(query)
     places = rank(query, candidates)
     return [hit.id for hit in make_hits(query, places, store.documents(places))]

@@ -19,11 +19,9 @@ from mnemosyned.config.settings import Config, SettingsInForce
 from mnemosyned.ids import new_id
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.logs import log_failure, logger
-from mnemosyned.memory.clock import Clock
+from mnemosyned.memory import clock, ports, values
 from mnemosyned.memory.forgetting import Grace, Removal, Retention
 from mnemosyned.memory.periods import Level
-from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import ACTIONS_KEPT, Action, ActionKind, Episode
 from mnemosyned.service.backups import (
     ForgottenList,
     backup_folder,
@@ -287,7 +285,7 @@ IN_FORCE_MAX = 1_000
 class RetentionService:
     """The verbs that forget, restore and prune memories, in short steps that can be repeated."""
 
-    store: MemoryStore
+    store: ports.MemoryStore
     cycle: SleepCycle
     """Its summarizer rewrites summaries."""
     settings: SettingsInForce
@@ -323,7 +321,7 @@ class RetentionService:
         )
         self.on_put_back: Callable[[Sequence[int]], None] = lambda _: None
         """Called with the row numbers of forgotten memories that were put back."""
-        self._clock: Clock = self.guard or self.cycle.clock
+        self._clock: clock.Clock = self.guard or self.cycle.clock
         """Must not jump ahead, as forgetting becomes final by its time."""
         self._rewriting = threading.RLock()
         self._actions_expired_at: datetime | None = None
@@ -400,7 +398,7 @@ class RetentionService:
             if self.finish_due():
                 self.purger.try_purge()
             now, last = self.cycle.clock.now(), self._actions_expired_at
-            before = shift(now, -ACTIONS_KEPT)
+            before = shift(now, -values.ACTIONS_KEPT)
             if last is None or now >= shift(last, EXPIRY_EVERY):
                 self._actions_expired_at = now
                 if self.store.undo.has_expired(before):
@@ -543,7 +541,7 @@ class RetentionService:
             )
         now = self.cycle.clock.now()
         call = grace.call if grace else new_id(now)
-        action = Action(call, ActionKind.FORGET, now)
+        action = values.Action(call, values.ActionKind.FORGET, now)
         return self._forget_selected(selected, kept, grace, action=action)
 
     def forget_import(self, ids: Sequence[str], import_id: str) -> verbs.Forgotten:
@@ -563,7 +561,7 @@ class RetentionService:
         grace: Grace | None,
         *,
         import_id: str | None = None,
-        action: Action | None = None,
+        action: values.Action | None = None,
     ) -> verbs.Forgotten:
         """Forget the selected memories; delete recoverable ones with keys `kept` for good; return counts.
 
@@ -630,7 +628,7 @@ class RetentionService:
         grace: Grace | None,
         *,
         import_id: str | None,
-        action: Action | None,
+        action: values.Action | None,
     ) -> Removal:
         """Forget memories chunk by chunk as `_forget_selected` says, then learnings. Raises `PartlyDone`."""
         ids, learned = selected.ids, selected.learned
@@ -719,7 +717,7 @@ class RetentionService:
                 raise
             self.rewrite_stale_or_log()
             return verbs.Restored(id=request.id, memories=count)
-        if isinstance(memory, Episode):
+        if isinstance(memory, values.Episode):
             raise errors.InvalidRequest(
                 f"{memory.id} is an episode; `expand` shows its originals, restore those",
                 field="id",

@@ -18,14 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import msgspec
 
+from mnemosyned import errors, fairness
 from mnemosyned.config.settings import OWNER_LIMITS, OwnersConfig
-from mnemosyned.errors import InvalidRequest, LimitReached
-from mnemosyned.fairness import USERS_MAX, OwnerAllowance
-from mnemosyned.verbs import owners as verbs
-from mnemosyned.verbs.conversation import Compact
+from mnemosyned.verbs import conversation, owners as verbs, upkeep
 from mnemosyned.verbs.memories import Remember, RememberMany, Untag
 from mnemosyned.verbs.request import Request
-from mnemosyned.verbs.upkeep import LimitUse
 
 if TYPE_CHECKING:
     from mnemosyned.storage.postgres.administration import AdministeredOwners
@@ -78,7 +75,7 @@ class OwnerLimiter:
         self._known: OrderedDict[int, _KnownOwner] = OrderedDict()
         self._streams: Counter[int] = Counter()
         self._allowances = {
-            name: OwnerAllowance(
+            name: fairness.OwnerAllowance(
                 partial(self._limit_of, name), period_s=period_s, now=self.now
             )
             for name, period_s in PERIODS_S.items()
@@ -92,7 +89,7 @@ class OwnerLimiter:
         """Count an owner's request. Raises `LimitReached`, after a pause, and `StorageFailed`."""
         try:
             self._check("requests_per_minute", owner)
-        except LimitReached:
+        except errors.LimitReached:
             time.sleep(REFUSAL_REST_S)
             raise
         self._allowances["requests_per_minute"].use(owner, 1)
@@ -113,7 +110,7 @@ class OwnerLimiter:
                 if known.memories + memories > limit:
                     known = self._look_up_owner(owner, FULL_S)
                 if known.memories + memories > limit:
-                    raise LimitReached(
+                    raise errors.LimitReached(
                         f"this memory keeps {known.memories:,} memories of the {limit:,} that it "
                         f"may (memories_max), and this request has {memories:,}; forget some, or "
                         "ask who runs the server for more",
@@ -138,7 +135,7 @@ class OwnerLimiter:
         if request.deletes or request.is_preview:
             return
         parts = request.memories if isinstance(request, RememberMany) else [request]
-        count = sum(isinstance(part, Remember | Compact) for part in parts)
+        count = sum(isinstance(part, Remember | conversation.Compact) for part in parts)
         self.use_write(owner, memories=count, size=sum(map(_stored_bytes, parts)))
 
     def begin_stream(self, owner: int) -> None:
@@ -148,7 +145,7 @@ class OwnerLimiter:
             is_free = limit is None or self._streams[owner] < limit
             self._streams[owner] += is_free
         if not is_free:
-            raise LimitReached(
+            raise errors.LimitReached(
                 f"this owner has {limit:,} streams (live events, exports), as many as it may "
                 "(streams_max); end one of them",
                 retry_after_s=STREAM_RETRY_S,
@@ -160,7 +157,7 @@ class OwnerLimiter:
             self._streams[owner] -= 1
             self._streams += Counter()  # without those that have none
 
-    def list_uses(self, owner: int) -> Iterator[LimitUse]:
+    def list_uses(self, owner: int) -> Iterator[upkeep.LimitUse]:
         """Yield the limits of an owner that are set, and what is used. Raises `StorageFailed`."""
         for name in OWNER_LIMITS:
             if (limit := self._limit_of(name, owner)) is None:
@@ -170,7 +167,7 @@ class OwnerLimiter:
                 used, free_in_s = allowance.used(owner), allowance.wait_s(owner)
             elif name == "memories_max":
                 used = self._look_up_owner(owner, FULL_S).memories
-            yield LimitUse(name, limit, math.ceil(used), round(free_in_s, 1))
+            yield upkeep.LimitUse(name, limit, math.ceil(used), round(free_in_s, 1))
 
     def _check(self, name: str, owner: int) -> None:
         """Raise `LimitReached` if an owner has used up the limit with this name."""
@@ -178,7 +175,7 @@ class OwnerLimiter:
         if wait_s := math.ceil(allowance.wait_s(owner)):
             limit = self._limit_of(name, owner)
             what, _, period = name.partition("_per_")
-            raise LimitReached(
+            raise errors.LimitReached(
                 f"this owner's limit of {limit:,} {what} a {period} is used up "
                 f"({math.ceil(allowance.used(owner)):,} used); some is free again in {wait_s:,} s: "
                 "send this again then",
@@ -205,7 +202,7 @@ class OwnerLimiter:
             with self._changing:
                 self._known[owner] = known
                 self._known.move_to_end(owner)
-                if len(self._known) > USERS_MAX:
+                if len(self._known) > fairness.USERS_MAX:
                     self._known.popitem(last=False)
         return known
 
@@ -236,7 +233,7 @@ def administer(owners: AdministeredOwners, config: OwnersConfig, call: Request[R
             by_name = {each.name: each for each in call.owners}
             for each in call.owners:
                 if each != by_name[each.name]:
-                    raise InvalidRequest(
+                    raise errors.InvalidRequest(
                         f"{each.name} is named several times, with other scopes or days; name it once",
                         field="owners",
                     )
@@ -281,7 +278,7 @@ def _lifetime_days(config: OwnersConfig, days: float | None) -> float:
     """Return the days of a new token, by default the settings'. Raises `InvalidRequest` for too many."""
     most = config.token_days_max or verbs.DAYS_MAX
     if days is not None and days > most:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"days: a token is valid for {most:,} days at most; its holder can renew it, or "
             "raise owners.token_days_max",
             field="days",

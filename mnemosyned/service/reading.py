@@ -20,14 +20,12 @@ import msgspec
 from mnemosyned.errors import BatchChanged, InvalidRequest, MnemosynedError
 from mnemosyned.instants import in_zone, shift, shift_months
 from mnemosyned.logs import logger
-from mnemosyned.memory import masking, values
+from mnemosyned.memory import masking, ports, values
 from mnemosyned.memory.capture import SESSIONS_MAX
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.forgetting import ForgetFilter, Newest
 from mnemosyned.memory.listing import ListFilter, parse_cursor
-from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.search import query
-from mnemosyned.search.ranking import POOL_PER_RESULT, RANKED_MAX, broad_topic
+from mnemosyned.search import query, ranking
 from mnemosyned.service.intake import CHUNK, split_into_chunks
 from mnemosyned.text.dates.questions import TimeSpan, parse_times
 from mnemosyned.text.languages.tables import TimeOrder
@@ -69,10 +67,10 @@ def make_query(request: Recall, *, now: datetime) -> query.Query:
         # A question that tells a whole story has words of its own to be found by.
         is_timed = False
         asked, times = query.AskedSource(), replace(times, order=None)
-    topic = None if times.spans or times.order else broad_topic(request.query)
+    topic = None if times.spans or times.order else ranking.broad_topic(request.query)
     limit = request.limit
     if topic is not None:
-        limit = max(limit, min(RANKED_MAX, POOL_PER_RESULT * limit))
+        limit = max(limit, min(ranking.RANKED_MAX, ranking.POOL_PER_RESULT * limit))
     if times.only_time:
         terms = parse_content_terms(times.remaining_text)
     else:
@@ -331,7 +329,7 @@ class SelectedMemories:
 
 
 def select_memories(
-    store: MemoryStore, request: Filtered[Any], *, prefix: str = ""
+    store: ports.MemoryStore, request: Filtered[Any], *, prefix: str = ""
 ) -> SelectedMemories:
     """Return the memories, and learnings, that a request selects by ids or by filters, with a mark.
 
@@ -376,7 +374,7 @@ def select_memories(
 
 
 def _select_by_filters(
-    store: MemoryStore, request: Filtered[Any], prefix: str
+    store: ports.MemoryStore, request: Filtered[Any], prefix: str
 ) -> SelectedMemories:
     """Return the memories and learnings that a request's filters select, and the mark of this selection.
 
@@ -412,7 +410,7 @@ def _select_by_filters(
 
 
 def preview_selection(
-    store: MemoryStore, selected: SelectedMemories, *, after: str | None
+    store: ports.MemoryStore, selected: SelectedMemories, *, after: str | None
 ) -> dict[str, Any]:
     """Return the fields of a `SelectionPreview`: the count, and the page of lines after an id."""
     lines, further = preview_lines(store, selected.ids, after=after)
@@ -426,7 +424,7 @@ def preview_selection(
 
 
 def preview_lines(
-    store: MemoryStore, ids: Sequence[str], *, after: str | None
+    store: ports.MemoryStore, ids: Sequence[str], *, after: str | None
 ) -> tuple[list[values.PreviewLine], int]:
     """Return a line for each of the next `LISTED_MAX` memories, and the number of further memories.
 

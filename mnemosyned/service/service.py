@@ -15,35 +15,26 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from mnemosyned import errors, fairness
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation.learnings.relevance import RateTexts
 from mnemosyned.conversation.successors import put_successors_first
-from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
-from mnemosyned.fairness import pause_for_other_owners
-from mnemosyned.memory import engine_ports, masking, values
-from mnemosyned.memory.capture import AgentSession
+from mnemosyned.memory import capture, engine_ports, masking, ports, values
 from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.exchange import RestoreReport
-from mnemosyned.memory.ports import Draft, MemoryStore
-from mnemosyned.search import ranking
+from mnemosyned.search import placement, ranking, scoring
 from mnemosyned.search.confidence import (
     ResultJudge,
     format_period_asked,
     split_by_confidence,
 )
-from mnemosyned.search.placement import misses_time
 from mnemosyned.search.query import Query, SearchCandidates
-from mnemosyned.search.scoring import TermReader
-from mnemosyned.service import reading
-from mnemosyned.service.backups import BackupKeeper
-from mnemosyned.service.briefing import BriefingService
+from mnemosyned.service import backups, briefing, forgetting, intake, reading
 from mnemosyned.service.changes import ChangeService
 from mnemosyned.service.context import WindowService
 from mnemosyned.service.endings import EndingFinder, add_endings, mask_ended
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange import ExchangeService
-from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.intake import make_draft
 from mnemosyned.service.undo import UndoService, make_import_action
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.sleeper import Sleeper
@@ -54,11 +45,9 @@ from mnemosyned.text.secrets.masking import (
     mask_secrets,
 )
 from mnemosyned.text.terms import match_beginnings
-from mnemosyned.verbs import memories as verbs, upkeep
+from mnemosyned.verbs import facade, listing, memories as verbs, upkeep
 from mnemosyned.verbs.conversation import Compact, Context, Shortened
 from mnemosyned.verbs.exchange import Export
-from mnemosyned.verbs.facade import VERBS
-from mnemosyned.verbs.listing import ProjectList
 from mnemosyned.verbs.request import Request, check_texts
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.version import __version__
@@ -133,11 +122,11 @@ class SystemClock:
 class MemoryService:
     """The verbs over one store, safe to call from any thread."""
 
-    store: MemoryStore
+    store: ports.MemoryStore
     sleeper: Sleeper
-    retention: RetentionService
+    retention: forgetting.RetentionService
     settings: SettingsInForce
-    keeper: BackupKeeper
+    keeper: backups.BackupKeeper
     endings: EndingFinder
     lists: reading.ListService
     events: EventBus
@@ -169,7 +158,7 @@ class MemoryService:
             lease=self.sleeper.cycle.lease,
             on_archived=self._count_archived,
         )
-        self.briefings = BriefingService(
+        self.briefings = briefing.BriefingService(
             store=self.store,
             clock=self._clock,
             settings=self.settings,
@@ -228,7 +217,7 @@ class MemoryService:
             "list": self.lists.list_memories,
             "sessions": self.lists.sessions,
             "sources": self.lists.sources,
-            "projects": lambda request: ProjectList(
+            "projects": lambda request: listing.ProjectList(
                 self.store.lists.projects(request.limit)
             ),
             "days": self.lists.days,
@@ -245,7 +234,7 @@ class MemoryService:
             "edit_briefing": self.briefings.edit,
             "watch": self.watch,
         }
-        return {VERBS[verb]: function for verb, function in functions.items()}
+        return {facade.VERBS[verb]: function for verb, function in functions.items()}
 
     def call(
         self,
@@ -261,7 +250,7 @@ class MemoryService:
         search the memories of `groups`.
         """
         if request.writes and self._stopping:
-            raise ShuttingDown(STOPPING)
+            raise errors.ShuttingDown(STOPPING)
         try:
             check_texts(request)
             if request.writes and self.limits:
@@ -279,7 +268,7 @@ class MemoryService:
             else:
                 with self.sleeper.cycle.gate:
                     result = answer(request)
-        except MnemosynedError as error:
+        except errors.MnemosynedError as error:
             if self.events.listening:
                 self.events.publish_refusal(request, error)
             raise
@@ -298,7 +287,7 @@ class MemoryService:
     ) -> RestoreReport:
         """Store records in lines of an export as they are, undoable by `import_id`; return counts."""
         if self._stopping:
-            raise ShuttingDown(STOPPING)
+            raise errors.ShuttingDown(STOPPING)
         if self.limits:
             count = lines.count(b"\n")
             self.limits.use_write(self.events.owner, memories=count, size=len(lines))
@@ -320,7 +309,7 @@ class MemoryService:
 
     def remember(self, request: verbs.Remember) -> values.Acknowledged:
         """Store one memory; return the id, and whether the memory is new."""
-        draft = make_draft(request, self.settings.config, now=self._clock.now())
+        draft = intake.make_draft(request, self.settings.config, now=self._clock.now())
         return self._store_drafts([draft]).memories[0]
 
     def remember_many(self, request: verbs.RememberMany) -> verbs.RememberedMany:
@@ -333,8 +322,8 @@ class MemoryService:
         for index, memory in enumerate(request.memories):
             place = f"memories[{index}]."
             config = self.settings.config
-            drafts.append(make_draft(memory, config, now=now, place=place))
-            pause_for_other_owners()
+            drafts.append(intake.make_draft(memory, config, now=now, place=place))
+            fairness.pause_for_other_owners()
         if request.dry_run:
             learnings = [learning for draft in drafts for learning in draft.learnings]
             return verbs.RememberedMany([], would_learn=learnings)
@@ -350,7 +339,7 @@ class MemoryService:
             is_known = not project or self.store.agents.session(session)
             if is_known or client != latest.source or not conversation:
                 continue
-            agent_session = AgentSession(
+            agent_session = capture.AgentSession(
                 session=session,
                 client=client,
                 conversation=conversation,
@@ -363,7 +352,7 @@ class MemoryService:
         return kept
 
     def _store_drafts(
-        self, drafts: Sequence[Draft], action: values.Action | None = None
+        self, drafts: Sequence[ports.Draft], action: values.Action | None = None
     ) -> verbs.RememberedMany:
         """Store drafts, all or none, queue endings and vectors, start a cycle if due; return their answers."""
         group, member = MEMBER.get()
@@ -421,14 +410,14 @@ class MemoryService:
                     memory = open_memory()
                     memory.endings.find_soon()
                     found, note = memory.search(query, question)
-                except MnemosynedError as error:
+                except errors.MnemosynedError as error:
                     note = f"the memory of {name} was left out: {error.message}"
                 else:
                     searched[name] = memory
                     candidates.append(found)
             notes.append(note)
         merged = ranking.merge_candidates(candidates)
-        reader = TermReader(query.terms, merged.corpus)
+        reader = scoring.TermReader(query.terms, merged.corpus)
         places = ranking.rank(query, merged, reader)
         if not groups and query.order in (None, TimeOrder.CURRENT):
             compare = self.vectors.compare_at
@@ -456,7 +445,7 @@ class MemoryService:
         # In the order of one memory, with the places of the memories as they were.
         answer = [each for hit in hits for each in islice(rest[hit.owner], 1)]
         confidence = max((hit.confidence for hit in answer), default=0.0)
-        if query.spans and misses_time(query, places, merged):
+        if query.spans and placement.misses_time(query, places, merged):
             note = f"nothing that matches is from {format_period_asked(query)}"
             others = "; what follows is from other times" if answer else ""
             notes.append(note + others)
@@ -526,7 +515,7 @@ class MemoryService:
             hint = (
                 f"; it went into episode {episode.episode}" if episode.episode else ""
             )
-            raise InvalidRequest(
+            raise errors.InvalidRequest(
                 f"{request.id} is an original, not an episode{hint}; `get` shows it",
                 field="id",
             )
@@ -559,14 +548,14 @@ class MemoryService:
         stopper, minutes = self.sleeper.cycle.stopper, request.pause_minutes
         if request.stop:
             if request != upkeep.Sleep(stop=True):
-                raise InvalidRequest(
+                raise errors.InvalidRequest(
                     "stop ends the running cycle, whatever it was started with; give nothing else",
                     field="stop",
                 )
             return stopper.stop(STOP_WAIT_S)
         if minutes is not None:
             if request != upkeep.Sleep(pause_minutes=minutes):
-                raise InvalidRequest(
+                raise errors.InvalidRequest(
                     "pause_minutes runs no cycle; give nothing else",
                     field="pause_minutes",
                 )
@@ -626,7 +615,7 @@ class MemoryService:
         if self.watcher:
             return self.watcher.watch(request)
         if request.paths:
-            raise InvalidRequest(
+            raise errors.InvalidRequest(
                 "only the daemon watches folders; start it and ask it over its socket",
                 field="paths",
             )
@@ -647,7 +636,7 @@ class MemoryService:
         self.retention.finish_forgotten()
 
 
-def _name_member(draft: Draft, member: str) -> Draft:
+def _name_member(draft: ports.Draft, member: str) -> ports.Draft:
     """Return the draft of a group's memory with the name of the member who wrote it in the metadata."""
     metadata = {**draft.memory.metadata, "member": member}
     return replace(draft, memory=replace(draft.memory, metadata=metadata))

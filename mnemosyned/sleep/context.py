@@ -12,21 +12,11 @@ from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
 from threading import Event
 
+from mnemosyned import errors, instants
 from mnemosyned.config.settings import SleepConfig
-from mnemosyned.errors import SleepInProgress, SummarizerFailed
 from mnemosyned.fairness import ACTIVE_S, ForegroundGate
-from mnemosyned.instants import shift
+from mnemosyned.memory import consolidation, engine_ports, ports, values
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.consolidation import (
-    CycleReport,
-    CycleStatus,
-    GroupLimits,
-    Selection,
-    Trigger,
-)
-from mnemosyned.memory.engine_ports import Summarizer, Summary
-from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import MemoryRecord, SummarizerState, SummarizerStatus
 from mnemosyned.text.token_counts import CHARS_PER_TOKEN
 
 A_CYCLE = "a sleep cycle"
@@ -39,7 +29,7 @@ class SummarizerLease:
     A summarizer that is replaced while it is lent is closed when it is returned.
     """
 
-    def __init__(self, summarizer: Summarizer) -> None:
+    def __init__(self, summarizer: engine_ports.Summarizer) -> None:
         """Lend `summarizer` until it is replaced."""
         self.current = summarizer
         """The summarizer for the next borrower."""
@@ -51,7 +41,7 @@ class SummarizerLease:
     @property
     def has_model(self) -> bool:
         """Whether a language model is configured."""
-        return self.status().state is not SummarizerState.RULES
+        return self.status().state is not values.SummarizerState.RULES
 
     @property
     def is_lent(self) -> bool:
@@ -68,20 +58,20 @@ class SummarizerLease:
         """Whether cycles must end after the group of memories that they work on."""
         return self._interrupted.is_set()
 
-    def status(self) -> SummarizerStatus:
+    def status(self) -> values.SummarizerStatus:
         """Return the name and state of the present summarizer, and its counts since the start."""
         return self.current.status()
 
     @contextmanager
     def exclusive(
         self, *, wait_s: float = 0.0, purpose: str = A_CYCLE
-    ) -> Iterator[Summarizer]:
+    ) -> Iterator[engine_ports.Summarizer]:
         """Lend the summarizer to the block, once nobody else has it.
 
         Raises `SleepInProgress` after `wait_s`. Other borrowers get an error that names the `purpose`.
         """
         if not self._lock.acquire(timeout=wait_s):
-            raise SleepInProgress(
+            raise errors.SleepInProgress(
                 f"{self._purpose} is running; ask again when it has finished"
             )
         self._purpose = purpose
@@ -92,20 +82,20 @@ class SummarizerLease:
             self._return_summarizer(summarizer)
 
     def summarize(
-        self, memories: Sequence[MemoryRecord], *, time_limit_s: float
-    ) -> Summary:
+        self, memories: Sequence[values.MemoryRecord], *, time_limit_s: float
+    ) -> engine_ports.Summary:
         """Return the summary of memories, for a caller who waits up to `time_limit_s`.
 
         Raises `SleepInProgress` while the summarizer is lent, and `SummarizerFailed` if it fails or the time
         is up. The model may go on after that, up to its own limits; until it ends, it stays lent.
         """
         if not self._lock.acquire(blocking=False):
-            raise SleepInProgress(
+            raise errors.SleepInProgress(
                 f"{self._purpose} has the model; ask again when it has finished"
             )
         self._purpose = A_RETELLING
         summarizer = self._lent = self.current
-        answers: SimpleQueue[Summary | Exception] = SimpleQueue()
+        answers: SimpleQueue[engine_ports.Summary | Exception] = SimpleQueue()
 
         def work() -> None:
             """Summarize the memories, hand over summary or error, and return the summarizer."""
@@ -118,14 +108,14 @@ class SummarizerLease:
         try:
             outcome = answers.get(timeout=time_limit_s)
         except Empty:
-            raise SummarizerFailed(
+            raise errors.SummarizerFailed(
                 f"{summarizer.name} took longer than its limit of {time_limit_s:g} s"
             ) from None
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
-    def replace(self, summarizer: Summarizer) -> None:
+    def replace(self, summarizer: engine_ports.Summarizer) -> None:
         """Lend `summarizer` from now on, and close the former one as soon as nobody uses it."""
         former, self.current = self.current, summarizer
         if self._lock.acquire(blocking=False):
@@ -152,7 +142,7 @@ class SummarizerLease:
         """End the processes of the present summarizer."""
         self.current.close()
 
-    def _return_summarizer(self, summarizer: Summarizer) -> None:
+    def _return_summarizer(self, summarizer: engine_ports.Summarizer) -> None:
         """Return the borrowed summarizer to the lease; close it if it was replaced."""
         self._lock.release()
         if summarizer is not self.current:
@@ -171,7 +161,7 @@ class CycleStop:
     """Set to let the cycle end after the groups of memories it works on."""
     over: Event = field(default_factory=Event)
     """Set when the cycle has ended, for whatever reason."""
-    report: CycleReport | None = None
+    report: consolidation.CycleReport | None = None
     """The report of the cycle; None until it is over, and where it failed."""
 
 
@@ -180,10 +170,10 @@ _NO_CYCLE = CycleStop()
 _NO_CYCLE.over.set()
 
 
-EMPTY_REPORT = CycleReport(
+EMPTY_REPORT = consolidation.CycleReport(
     cycle="",
-    status=CycleStatus.NOT_RUNNING,
-    trigger=Trigger.EXPLICIT,
+    status=consolidation.CycleStatus.NOT_RUNNING,
+    trigger=consolidation.Trigger.EXPLICIT,
     dry_run=False,
     candidates=0,
     groups=(),
@@ -212,7 +202,7 @@ class CycleStopper:
         self._current = CycleStop()
         return self._current
 
-    def stop(self, timeout_s: float) -> CycleReport:
+    def stop(self, timeout_s: float) -> consolidation.CycleReport:
         """Stop the running cycle after the present groups, wait for the end, and return the report.
 
         Background cycles are held back for `HOLD`. Without a running cycle, or if it fails, return an empty
@@ -224,20 +214,22 @@ class CycleStopper:
         self._hold_at_least(HOLD)
         current.asked.set()
         if not current.over.wait(timeout_s):
-            raise SleepInProgress(
+            raise errors.SleepInProgress(
                 "the sleep cycle still works on its current batch; it ends after that"
             )
         return current.report or replace(
             EMPTY_REPORT, problem="it failed; mnem log says why"
         )
 
-    def pause(self, hold: timedelta) -> CycleReport:
+    def pause(self, hold: timedelta) -> consolidation.CycleReport:
         """Hold back background cycles for `hold`, or end a pause if it is 0; return a report with the end."""
         self._held_from = None
         if hold:
             self._hold_at_least(hold)
         until = self.held_until()
-        return replace(EMPTY_REPORT, status=CycleStatus.PAUSED, held_until=until)
+        return replace(
+            EMPTY_REPORT, status=consolidation.CycleStatus.PAUSED, held_until=until
+        )
 
     def _hold_at_least(self, hold: timedelta) -> None:
         """Hold back background cycles for `hold` from now, or longer if the present hold ends later."""
@@ -249,7 +241,7 @@ class CycleStopper:
         """Return the time until which no background cycle starts, or None if one may start."""
         if self._held_from is None:
             return None
-        until = shift(self._held_from, self._hold)
+        until = instants.shift(self._held_from, self._hold)
         return until if self._held_from <= self._clock.now() < until else None
 
 
@@ -264,11 +256,11 @@ class CycleRequest:
     Without `selection` it takes the memories of `session`, or of all, that are old enough.
     """
 
-    trigger: Trigger
+    trigger: consolidation.Trigger
     session: str | None = None
     force: bool = False
     """Take memories of any age, and those that an undo holds back."""
-    selection: Selection | None = None
+    selection: consolidation.Selection | None = None
     """Take exactly these."""
     rules_only: bool = False
     """Ask no model, because a caller waits."""
@@ -280,16 +272,18 @@ class CycleRequest:
     @property
     def final(self) -> bool:
         """Whether the program ends after this cycle, which then ignores budgets and interrupts."""
-        return self.trigger is Trigger.SHUTDOWN
+        return self.trigger is consolidation.Trigger.SHUTDOWN
 
-    def select(self, *, cutoff: datetime, now: datetime) -> Selection:
+    def select(self, *, cutoff: datetime, now: datetime) -> consolidation.Selection:
         """Return the request's selection, or else the memories of its session, or all, from before `cutoff`.
 
         Memories that an undo holds back beyond `now` are left out. With `force`, memories of any age are
         selected, and also those held back.
         """
         before = None if self.force else cutoff
-        selection = self.selection or Selection(before=before, session=self.session)
+        selection = self.selection or consolidation.Selection(
+            before=before, session=self.session
+        )
         return replace(selection, now=None if self.force else now)
 
 
@@ -332,7 +326,7 @@ class Meter:
             self.chars_max = tokens * CHARS_PER_TOKEN
         self._chars = 0
 
-    def count_read(self, memories: Sequence[MemoryRecord]) -> None:
+    def count_read(self, memories: Sequence[values.MemoryRecord]) -> None:
         """Add the characters of these memories to the number read in the cycle."""
         self._chars += sum(len(memory.content) for memory in memories)
 
@@ -348,9 +342,9 @@ class CycleContext:
 
     id: str
     request: CycleRequest
-    selection: Selection
-    store: MemoryStore
-    summarizer: Summarizer
+    selection: consolidation.Selection
+    store: ports.MemoryStore
+    summarizer: engine_ports.Summarizer
     """The lent summarizer, or its rules."""
     has_model: bool
     """Whether the summarizer may ask a model."""
@@ -358,7 +352,7 @@ class CycleContext:
     clock: Clock
     sleep: SleepConfig
     """Settings of sleep, as they were when the cycle began."""
-    limits: GroupLimits
+    limits: consolidation.GroupLimits
     pacing: CommitPacing
     plan_size: int
     """Memories planned at a time: a longer backlog takes no more memory than this."""
@@ -381,7 +375,7 @@ class CycleContext:
     def yields(self) -> bool:
         """Whether the cycle lets requests go first."""
         asked = self.request
-        urgent = asked.final or asked.trigger is Trigger.CAP
+        urgent = asked.final or asked.trigger is consolidation.Trigger.CAP
         return not urgent and not asked.rules_only
 
     @property

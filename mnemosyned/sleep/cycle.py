@@ -7,23 +7,14 @@ from collections.abc import Callable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from mnemosyned import errors, fairness, ids, instants
 from mnemosyned.config.settings import SettingsInForce
-from mnemosyned.errors import StorageFailed
-from mnemosyned.fairness import ForegroundGate
-from mnemosyned.ids import new_id
-from mnemosyned.instants import calendar_time
 from mnemosyned.logs import log_failure, logger
-from mnemosyned.memory import consolidation
+from mnemosyned.memory import consolidation, ports, values
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.memory.periods import Child, Level, begin_of, open_from
-from mnemosyned.memory.ports import MemoryStore, PendingRollups
-from mnemosyned.memory.values import SummarizerState
-from mnemosyned.sleep.consolidate import (
-    ConsolidationRun,
-    cycle_report,
-    unfinished_report,
-)
+from mnemosyned.sleep import consolidate
 from mnemosyned.sleep.context import (
     CommitPacing,
     CycleContext,
@@ -102,7 +93,7 @@ def _estimate_episode(members: Sequence[consolidation.Pending], chars: int) -> C
     """Return a planned episode of these memories, with a text of about `chars` characters."""
     return Child(
         id=members[0].id,
-        covers_from=calendar_time(members[0].created_at),
+        covers_from=instants.calendar_time(members[0].created_at),
         item_count=len(members),
         chars=chars,
     )
@@ -131,7 +122,7 @@ def _plan_rollups(
             opened={begin_of(level, moment) for moment in reopened},
         )
         children = [*pending.children, *coming]
-        due = rollup_periods(PendingRollups(children, pending.existing), level)
+        due = rollup_periods(ports.PendingRollups(children, pending.existing), level)
         coming, reopened = [], set()
         for period in due:
             yield period_report(period, consolidation.GroupStatus.PLANNED)
@@ -161,14 +152,14 @@ log = logger()
 class SleepCycle:
     """Runner of sleep cycles, one at a time; an interrupted cycle leaves no group half done."""
 
-    store: MemoryStore
+    store: ports.MemoryStore
     lease: SummarizerLease
     clock: Clock
     """Dates all that is written."""
     settings: SettingsInForce
     age_clock: Clock | None = None
     """Decides how old memories are, without the jumps of `clock`; None: that decides."""
-    gate: ForegroundGate = field(default_factory=ForegroundGate)
+    gate: fairness.ForegroundGate = field(default_factory=fairness.ForegroundGate)
     """Counts the requests to which cycles yield."""
     publish: Callable[..., object] = lambda *_, **__: None
     """Sends an event of a kind, with its fields, to readers."""
@@ -178,7 +169,7 @@ class SleepCycle:
         self.stopper = CycleStopper(self.clock)
         self.pacing = CommitPacing()
         self.plan_size = 10_000
-        self._run: tuple[ConsolidationRun, int] | None = None
+        self._run: tuple[consolidate.ConsolidationRun, int] | None = None
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """Cycles since the start, by trigger and outcome."""
 
@@ -249,7 +240,7 @@ class SleepCycle:
             duration_s=round(report.duration_s, 3),
         )
         after = summarizer.status()
-        has_model = after.state is not SummarizerState.RULES
+        has_model = after.state is not values.SummarizerState.RULES
         log.info(
             "cycle_finished",
             cycle=report.cycle,
@@ -292,7 +283,7 @@ class SleepCycle:
             if context.limits.are_summarized(len(batch.members), batch.chars):
                 chars_left -= batch.chars
         groups = [
-            unfinished_report(batch, consolidation.GroupStatus.PLANNED)
+            consolidate.unfinished_report(batch, consolidation.GroupStatus.PLANNED)
             for batch in begun
         ]
         if context.rolls_up and len(begun) == len(batches):
@@ -300,7 +291,7 @@ class SleepCycle:
             groups.extend(_plan_rollups(batches, context, cutoff=cutoff))
         model_s = None
         status = context.summarizer.status()
-        if status.state is SummarizerState.MODEL:
+        if status.state is values.SummarizerState.MODEL:
             pace = self.store.sleep.chars_per_s(status.name) or MODEL_CHARS_PER_S
             are_summarized = context.limits.are_summarized
             read = (
@@ -309,7 +300,9 @@ class SleepCycle:
                 if not group.level and are_summarized(group.items, group.chars_before)
             )
             model_s = sum(read) / pace
-        report = cycle_report(groups, context=context, candidates=len(pending))
+        report = consolidate.cycle_report(
+            groups, context=context, candidates=len(pending)
+        )
         return replace(
             report,
             cycle="",
@@ -329,9 +322,9 @@ class SleepCycle:
     ) -> CycleContext:
         """Return the context of a cycle: store, summarizer, settings and limits at its start."""
         sleep = self.settings.config.sleep
-        has_model = summarizer.status().state is not SummarizerState.RULES
+        has_model = summarizer.status().state is not values.SummarizerState.RULES
         return CycleContext(
-            id=new_id(self.clock.now()),
+            id=ids.new_id(self.clock.now()),
             request=request,
             selection=request.select(cutoff=sleep.cutoff(now), now=now),
             store=self.store,
@@ -366,7 +359,7 @@ class SleepCycle:
         done before the store failed.
         """
         limit, total = min(context.plan_size, context.candidates_max), 0
-        run = ConsolidationRun(context)
+        run = consolidate.ConsolidationRun(context)
         rollup = RollupRun(context)
         problem = ""
         try:
@@ -393,7 +386,7 @@ class SleepCycle:
                 raise run.lost
             if context.rolls_up and not run.ended:
                 rollup.roll_up(before=rollup_cutoff)
-        except StorageFailed as error:
+        except errors.StorageFailed as error:
             if not (run.reports or rollup.reports):
                 nothing = f"nothing was consolidated: {error.reason}"
                 raise type(error)(nothing, reason=error.reason) from error
@@ -403,7 +396,7 @@ class SleepCycle:
         finally:
             self._run = None
             self.last_finished = self.clock.now()
-        return cycle_report(
+        return consolidate.cycle_report(
             [*run.reports, *rollup.reports],
             context=context,
             candidates=total,

@@ -10,15 +10,11 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 
-from mnemosyned.errors import BatchChanged, SummarizerFailed
-from mnemosyned.ids import new_id
-from mnemosyned.instants import calendar_time, from_calendar_time
+from mnemosyned import errors, ids, instants
 from mnemosyned.logs import logger
-from mnemosyned.memory import consolidation, periods
-from mnemosyned.memory.endings import remove_ended_sentences
+from mnemosyned.memory import consolidation, endings, masking, periods
 from mnemosyned.memory.engine_ports import Summarizer, Summary
 from mnemosyned.memory.forgetting import StaleSummary
-from mnemosyned.memory.masking import mask_memories
 from mnemosyned.memory.ports import MemoryStore, PendingRollups, Rollup
 from mnemosyned.memory.values import EndedStatement, Episode, MemoryRecord
 from mnemosyned.sleep.consolidate import record_failure
@@ -126,11 +122,11 @@ class RollupRun:
         minimum = self._context.sleep.rollup_min_items
         rolled_up = compose_rollup(sources, level=period.level, minimum=minimum)
         if not rolled_up.lines:
-            raise SummarizerFailed("the summaries of this period say nothing")
+            raise errors.SummarizerFailed("the summaries of this period say nothing")
         now = self._context.clock.now()
         session, source = _find_common_origin(members)
         episode = Episode(
-            id=existing or new_id(now),
+            id=existing or ids.new_id(now),
             content=rolled_up.text,
             created_at=now,
             session=session,
@@ -184,8 +180,8 @@ def period_report(
         source=None,
         status=status,
         items=len(period.members),
-        covers_from=from_calendar_time(period.begins),
-        covers_until=from_calendar_time(period.ends),
+        covers_from=instants.from_calendar_time(period.begins),
+        covers_until=instants.from_calendar_time(period.ends),
         chars_before=period.chars,
         level=period.level,
         period=period.key,
@@ -228,7 +224,7 @@ def read_sources(
         RollupSource(
             text="" if member.id in silent else member.content,
             index_terms=terms.get(member.id, ""),
-            begins=member.period_from or calendar_time(member.covers_from),
+            begins=member.period_from or instants.calendar_time(member.covers_from),
             project=names.get(projects.get(member.session, ""), "")[-NAME_CHARS_MAX:],
         )
         for member in members
@@ -245,7 +241,7 @@ def _is_all_ended(store: MemoryStore, summary: Episode) -> bool:
         return False
     originals = store.memories.originals(summary.id)
     ended = store.endings.of([each.id for each in originals])
-    return bool(ended) and not remove_ended_sentences(originals, ended)
+    return bool(ended) and not endings.remove_ended_sentences(originals, ended)
 
 
 REWRITTEN_MAX = 1_000_000
@@ -285,7 +281,7 @@ def rewrite_stale(
                         stale, lease.current.rule_based(), ended
                     )
                 store.rollups.rewrite(stale.token, episode, index_terms=index_terms)
-            except BatchChanged:  # it lost more of its sources: read it again
+            except errors.BatchChanged:  # it lost more of its sources: read it again
                 tries_left -= 1
                 if not tries_left:
                     raise
@@ -344,7 +340,7 @@ def _rewrite_episode(
         _restore_exact_values(memory, details) for memory in originals if memory.lasting
     ]
     readable = [memory for memory in readable if memory.content]
-    readable = remove_ended_sentences(readable, ended) or readable
+    readable = endings.remove_ended_sentences(readable, ended) or readable
     summary = _summarize_extractively(readable, stale, summarizer)
     episode = replace(
         stale.episode,
@@ -369,12 +365,12 @@ def _summarize_extractively(
             text=consolidation.WORDLESS if pruned else consolidation.UNSPOKEN,
             summarizer=consolidation.VERBATIM,
         )
-    readable, _ = mask_memories(memories, known=stale.episode.details)
+    readable, _ = masking.mask_memories(memories, known=stale.episode.details)
     text = "\n".join(memory.content for memory in readable)
     verbatim = Summary(text=text, summarizer=consolidation.VERBATIM)
     try:
         summary = summarizer.summarize(readable)
-    except SummarizerFailed:
+    except errors.SummarizerFailed:
         return verbatim
     return summary if summary.text.strip() else verbatim
 

@@ -27,8 +27,7 @@ from mnemosyned.memory.consolidation import (
     WorkingActivity,
 )
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.sleep import triggers
-from mnemosyned.sleep.context import CycleRequest, SummarizerLease
+from mnemosyned.sleep import context, triggers
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.verbs.upkeep import SleepStatus
 
@@ -224,9 +223,9 @@ def final_consolidation(
     use_model = False
     if model_s > 0 and not cycle.lease.is_lent:
         cycle.lease.current.resume()
-        due = cycle.preview(CycleRequest(trigger=Trigger.SHUTDOWN))
+        due = cycle.preview(context.CycleRequest(trigger=Trigger.SHUTDOWN))
         use_model = due.model_s is not None and due.model_s * MARGIN <= model_s
-    request = CycleRequest(
+    request = context.CycleRequest(
         trigger=Trigger.SHUTDOWN,
         rules_only=not use_model,
         deadline_s=max(0.0, ends - time.monotonic()),
@@ -240,7 +239,7 @@ def final_consolidation(
 
 @contextmanager
 def _interrupt_model_after(
-    lease: SummarizerLease, seconds: float, keep_going: Callable[[], bool]
+    lease: context.SummarizerLease, seconds: float, keep_going: Callable[[], bool]
 ) -> Iterator[None]:
     """Interrupt the model during the block, after `seconds` or when `keep_going` returns False."""
     over = threading.Event()
@@ -360,7 +359,7 @@ class Sleeper:
         if self._scheduler:
             self._scheduler.wake()
 
-    def sleep(self, request: CycleRequest) -> CycleReport:
+    def sleep(self, request: context.CycleRequest) -> CycleReport:
         """Run a cycle and `after_cycle` for a waiting caller; return the report. Raises `SleepInProgress`."""
         report = self.cycle.run(request)
         self.after_cycle()
@@ -422,7 +421,7 @@ class Sleeper:
                 if count <= capacity:
                     return
                 excess = count - int(capacity * (1 - triggers.HEADROOM))
-                request = CycleRequest(
+                request = context.CycleRequest(
                     trigger=Trigger.CAP,
                     selection=Selection(oldest=excess),
                     rules_only=rules_only,
@@ -530,7 +529,7 @@ class Sleeper:
             if reason:
                 selection = Selection(before=limit)
             if not reason or (oldest is not None and oldest < limit):
-                request = CycleRequest(
+                request = context.CycleRequest(
                     trigger=trigger,
                     selection=selection,
                     rules_only=bool(reason),
