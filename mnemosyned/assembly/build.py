@@ -23,22 +23,11 @@ from mnemosyned.config.settings import (
     changed_keys,
     needs_restart,
 )
-from mnemosyned.conversation.learnings.recognize import (
-    LateLearning,
-    extract_late_learnings,
-)
-from mnemosyned.conversation.learnings.relevance import load_topics
+from mnemosyned.conversation.learnings import recognize, relevance
 from mnemosyned.conversation.messages import MessageCounter
 from mnemosyned.fairness import ForegroundGate
+from mnemosyned.memory import engine_ports, ports, values
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.engine_ports import (
-    LOCAL_OWNER,
-    Embedder,
-    MemoryVectors,
-    Summarizer,
-)
-from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import EmbedderState, MemoryRecord
 from mnemosyned.service import backups, context, forgetting, reading
 from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.events import EventBus
@@ -74,7 +63,7 @@ class SharedParts:
     """The clock by which memories age."""
     turns: ModelTurns | None = None
     """Language models, where owners share them."""
-    embedder: Embedder | None = None
+    embedder: engine_ports.Embedder | None = None
     """The embedding model, where one is configured."""
     rater: BearingRater | None = None
     """Rates learnings, prompts and sentences by their vectors, where the model runs in this process."""
@@ -95,7 +84,7 @@ class SharedParts:
 
 
 def assemble_service(
-    store: MemoryStore,
+    store: ports.MemoryStore,
     lease: SummarizerLease,
     shared: SharedParts,
     *,
@@ -103,11 +92,11 @@ def assemble_service(
     database: str,
     schema_version: int,
     in_background: bool,
-    vectors: MemoryVectors,
+    vectors: engine_ports.MemoryVectors,
     file: Path | None = None,
     host: SleepHost | None = None,
     purge_soon: Callable[[], None] | None = None,
-    owner: int = LOCAL_OWNER,
+    owner: int = engine_ports.LOCAL_OWNER,
 ) -> MemoryService:
     """Return the service of one memory, built with its sleep cycles and retention.
 
@@ -142,19 +131,21 @@ def assemble_service(
         forgotten=forgotten,
     )
 
-    def learn(memory: MemoryRecord) -> Sequence[LateLearning] | None:
+    def learn(memory: values.MemoryRecord) -> Sequence[recognize.LateLearning] | None:
         """Return learnings that only vectors find in a memory, if wanted; None if the encoder is loading."""
         recognizes = settings.config.learnings.recognize and not memory.superseded_at
         if not (shared.rater and recognizes):
             return ()
-        if (state := vectors.state) is not EmbedderState.READY:
-            return None if state is EmbedderState.LOADING else ()
+        if (state := vectors.state) is not values.EmbedderState.READY:
+            return None if state is values.EmbedderState.LOADING else ()
         now = shared.clock.now()
-        return extract_late_learnings(memory, now=now, rate=shared.rater.rate_sentences)
+        return recognize.extract_late_learnings(
+            memory, now=now, rate=shared.rater.rate_sentences
+        )
 
     def prepare_rater() -> None:
         """Embed the rater's examples if the encoder is ready."""
-        if shared.rater and vectors.state is EmbedderState.READY:
+        if shared.rater and vectors.state is values.EmbedderState.READY:
             shared.rater.load_examples()
 
     endings = EndingFinder(
@@ -218,7 +209,9 @@ def assemble_service(
     )
 
 
-def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | None:
+def make_embedder(
+    embedding: EmbeddingConfig, *, is_shared: bool
+) -> engine_ports.Embedder | None:
     """Return the configured embedder, or None; with `is_shared`, calls to a model file take turns."""
     if not embedding.model_path:
         if embedding.encoder == "none":
@@ -236,7 +229,9 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
     return SharedEmbedder(embedder, wait_s=EMBEDDER_TURNS * embedding.time_limit_s)
 
 
-def similarity_min_of(embedding: EmbeddingConfig, embedder: Embedder) -> float:
+def similarity_min_of(
+    embedding: EmbeddingConfig, embedder: engine_ports.Embedder
+) -> float:
     """Return the least cosine of hits without a word of the query: by the settings, or else the model."""
     if embedding.similarity_min is None:
         return embedder.similarity_min
@@ -244,7 +239,7 @@ def similarity_min_of(embedding: EmbeddingConfig, embedder: Embedder) -> float:
 
 
 def make_shared_vectors(
-    stores: OwnedStores, embedder: Embedder | None, gate: ForegroundGate
+    stores: OwnedStores, embedder: engine_ports.Embedder | None, gate: ForegroundGate
 ) -> SharedVectors | None:
     """Return the embedding thread for all owners' memories, which yields to requests; None without a model."""
     if embedder is None:
@@ -255,7 +250,7 @@ def make_shared_vectors(
         identity: str, after: int, limit: int
     ) -> Sequence[int]:
         """Return up to `limit` owners after `after` who lack vectors of a model, without the local owner."""
-        first = max(after, LOCAL_OWNER)  # which has an index of its own
+        first = max(after, engine_ports.LOCAL_OWNER)  # which has an index of its own
         return stores.owners.lacking_vectors(identity, after=first, limit=limit)
 
     return SharedVectors(
@@ -328,7 +323,7 @@ class WatcherHost:
 class OpenMemory:
     """An open memory: its store, its services and the settings in force."""
 
-    store: MemoryStore
+    store: ports.MemoryStore
     service: MemoryService
     shared: SharedParts
     started_with: Config
@@ -348,7 +343,7 @@ class OpenMemory:
         is_same = (config.llm, ratio) == (former.llm, former.sleep.summary_ratio)
         if not is_same or config.llm.api_key_file is not None:  # the key is read again
             turns = make_model_turns(config)
-            model = owner_model(turns, LOCAL_OWNER)
+            model = owner_model(turns, engine_ports.LOCAL_OWNER)
             summarizer = make_summarizer(config, cycle.clock, cycle.gate, model=model)
         counter = _make_checked_counter(config, summarizer or cycle.lease.current)
         changed = changed_keys(self.started_with, config)
@@ -419,7 +414,7 @@ def open_memory(
             schema_version=store.schema_version,
             in_background=in_background,
             file=location.file,
-            vectors=vectors or MemoryVectors(),
+            vectors=vectors or engine_ports.MemoryVectors(),
         )
         if not store.read_only:
             stack.callback(service.lists.save_figures)
@@ -449,7 +444,9 @@ def _make_shared_parts(
     wall, gate = clock or SystemClock(), ForegroundGate()
     turns = make_model_turns(config)
     lease = SummarizerLease(
-        make_summarizer(config, wall, gate, model=owner_model(turns, LOCAL_OWNER))
+        make_summarizer(
+            config, wall, gate, model=owner_model(turns, engine_ports.LOCAL_OWNER)
+        )
     )
     settings = SettingsInForce(
         config, counter=_make_checked_counter(config, lease.current)
@@ -459,7 +456,7 @@ def _make_shared_parts(
     if embedder and embedder.in_process:  # others are too slow to rate by
         from mnemosyned.search.vectors.bearing import BearingRater  # noqa: PLC0415 only with a model
 
-        rater = BearingRater(embedder, load_topics())
+        rater = BearingRater(embedder, relevance.load_topics())
     shared = SharedParts(
         settings=settings,
         gate=gate,
@@ -473,7 +470,9 @@ def _make_shared_parts(
     return shared, lease
 
 
-def _make_checked_counter(config: Config, summarizer: Summarizer) -> MessageCounter:
+def _make_checked_counter(
+    config: Config, summarizer: engine_ports.Summarizer
+) -> MessageCounter:
     """Check schedule, token budget and backup time; return the token counter. Raises `ConfigInvalid`."""
     if config.sleep.cron:
         cron_trigger(config.sleep.cron)

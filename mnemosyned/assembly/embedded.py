@@ -22,8 +22,7 @@ from mnemosyned.config.loading import load_config
 from mnemosyned.config.settings import IN_MEMORY
 from mnemosyned.errors import ConfigInvalid, DatabaseInUse, StorageFailed
 from mnemosyned.memory.clock import Clock
-from mnemosyned.storage.sqlite.connections import CLOSED
-from mnemosyned.storage.sqlite.ownership import database_owner
+from mnemosyned.storage.sqlite import connections, ownership
 from mnemosyned.verbs.facade import AsyncVerbs, Caller, Verbs
 from mnemosyned.verbs.request import Request, validate
 
@@ -129,7 +128,7 @@ class Memory(Verbs):
             self._caller = memory.service
             self._opened_by = os.getpid()
         except DatabaseInUse:
-            owner = database_owner(config.database_path)
+            owner = ownership.database_owner(config.database_path)
             if owner is None or owner.socket is None:
                 raise
             self._caller = self._stack.enter_context(Client(owner.socket))
@@ -144,7 +143,7 @@ class Memory(Verbs):
         """Carry out a request and return its result. Raises `MnemosynedError` if it fails."""
         self.check_process()
         if not self._close.alive:
-            raise StorageFailed(CLOSED)
+            raise StorageFailed(connections.CLOSED)
         return self._caller.call(validate(request))
 
     def check_process(self) -> None:

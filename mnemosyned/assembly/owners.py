@@ -14,20 +14,17 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
+from mnemosyned import errors, fairness
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.assembly import build
 from mnemosyned.assembly.stores import make_summarizer, open_owned_stores, owner_model
-from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, NotFound, SleepInProgress
-from mnemosyned.fairness import ForegroundGate
 from mnemosyned.logs import logger
-from mnemosyned.memory import engine_ports
-from mnemosyned.memory.consolidation import Trigger
+from mnemosyned.memory import consolidation, engine_ports
 from mnemosyned.memory.periods import Level, open_from
 from mnemosyned.service.forgetting import RETRY_S, retention_of
 from mnemosyned.service.owners import OwnerLimiter
 from mnemosyned.service.service import MemoryService
-from mnemosyned.sleep.context import SummarizerLease
-from mnemosyned.sleep.sleeper import SleepHost, SleepScheduler
+from mnemosyned.sleep import context, sleeper
 
 if TYPE_CHECKING:
     from mnemosyned.search.vectors.owners import SharedVectors
@@ -84,7 +81,7 @@ class OwnerRounds:
         self._stopped = threading.Event()
         workers = len(self.shared.turns.models) if self.shared.turns else 1
         self._workers = ThreadPoolExecutor(workers, "owners")
-        self.scheduler = SleepScheduler(
+        self.scheduler = sleeper.SleepScheduler(
             sleep=self.run,
             enforce_cap=self._serve_requested,
             check_triggers=self.check_triggers,
@@ -157,7 +154,7 @@ class OwnerRounds:
                 memory.owner, lambda known: known.service.sleeper.check_triggers()
             )
 
-    def run(self, trigger: Trigger) -> None:
+    def run(self, trigger: consolidation.Trigger) -> None:
         """Run sleep cycles for all owners with memories to consolidate, prune or roll up.
 
         A cycle lasts `TURN_S` at most; owners with more to do get another turn after all others. `trigger`
@@ -207,11 +204,11 @@ class OwnerRounds:
             return None
         try:
             return work(self.open_memory(owner))
-        except (SleepInProgress, MemoryBusy):
+        except (errors.SleepInProgress, errors.MemoryBusy):
             log.debug("owner_passed_by", owner=owner)
-        except NotFound:
+        except errors.NotFound:
             log.info("owner_removed", owner=owner)
-        except DatabaseUnreachable:
+        except errors.DatabaseUnreachable:
             raise
         except Exception:
             log.exception("owner_failed", owner=owner)
@@ -355,7 +352,7 @@ class OwnerMemories:
         With `starts`, finish what an earlier process left undone, such as a purge, unless on a standby.
         """
         shared, store = self._shared, self._stores.store(owner)
-        lease = SummarizerLease(self._make_summarizer(owner))
+        lease = context.SummarizerLease(self._make_summarizer(owner))
         vectors = engine_ports.MemoryVectors()
         if self._vectors:
             from mnemosyned.search.vectors.owners import OwnerVectors  # noqa: PLC0415 only with a model
@@ -373,12 +370,12 @@ class OwnerMemories:
             store,
             lease,
             shared,
-            gate=ForegroundGate(shared.gate),
+            gate=fairness.ForegroundGate(shared.gate),
             database="postgresql",  # its owner need not know where it is
             schema_version=self._stores.schema_version,
             in_background=True,
             vectors=vectors,
-            host=SleepHost(
+            host=sleeper.SleepHost(
                 self.rounds.scheduler,
                 partial(self.rounds.request_upkeep, owner),
                 TURN_S,

@@ -8,16 +8,13 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from mnemosyned import errors, fairness, paths
 from mnemosyned.config.loading import API_KEY_VARIABLE
 from mnemosyned.config.settings import NO_MODEL, Config, DatabaseLocation, LlmConfig
-from mnemosyned.errors import ConfigInvalid
-from mnemosyned.fairness import ForegroundGate
 from mnemosyned.logs import logger
+from mnemosyned.memory import engine_ports, ports
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.engine_ports import LOCAL_NAME, Summarizer, TextModel
-from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.models.parallel import ParallelSummarizer
-from mnemosyned.paths import shipped
 from mnemosyned.verbs.times import local_zone
 from mnemosyned.version import install_command
 
@@ -45,20 +42,20 @@ def _require_driver() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name != "psycopg":
             raise
-        raise ConfigInvalid(
+        raise errors.ConfigInvalid(
             f"a PostgreSQL database needs psycopg: {install_command('postgres')}",
             field="database",
         ) from error
 
 
 def _postgres_migrations() -> Path:
-    return shipped("migrations") / "postgres"
+    return paths.shipped("migrations") / "postgres"
 
 
 @contextmanager
 def open_store(
     location: DatabaseLocation, *, socket: Path | None = None, embeds: bool = False
-) -> Iterator[MemoryStore]:
+) -> Iterator[ports.MemoryStore]:
     """Return a context manager that opens a memory's database and gives its store.
 
     `embeds` creates tables for vectors on a server. `socket`, on which this process will serve, is
@@ -79,7 +76,7 @@ def open_store(
     from mnemosyned.storage.sqlite.store import open_store as open_file  # noqa: PLC0415 one engine is used
 
     with open_file(
-        location.file, migrations=shipped("migrations"), socket=socket
+        location.file, migrations=paths.shipped("migrations"), socket=socket
     ) as file:
         yield file
 
@@ -88,7 +85,7 @@ def open_store(
 def open_owners(location: DatabaseLocation) -> AbstractContextManager[PostgresOwners]:
     """Open the table of owners and tokens as a context manager. Raises `ConfigInvalid` and `StorageFailed`."""
     if location.file is not None:
-        raise ConfigInvalid(
+        raise errors.ConfigInvalid(
             "a memory in a file has one owner; for many, set database to postgresql://…",
             field="database",
         )
@@ -102,7 +99,7 @@ def open_owned_stores(
     location: DatabaseLocation,
     *,
     embeds: bool = False,
-    beside: MemoryStore | None = None,
+    beside: ports.MemoryStore | None = None,
 ) -> AbstractContextManager[OwnedStores]:
     """Return a context manager that opens the stores of all owners on a database server.
 
@@ -123,7 +120,7 @@ def open_owned_stores(
 def open_audit_table(location: DatabaseLocation) -> AuditTable:
     """Return the audit log's table, a context manager. Raises `ConfigInvalid` for a database file."""
     if location.file is not None:
-        raise ConfigInvalid(
+        raise errors.ConfigInvalid(
             "the audit log is kept in a database on a server; a memory in a file has one owner",
             field="database",
         )
@@ -160,14 +157,14 @@ def open_audit(config: Config, *, user: str = "") -> Iterator[AuditLog | None]:
 
 @contextmanager
 def open_store_of(
-    location: DatabaseLocation, owner: str = LOCAL_NAME
-) -> Iterator[MemoryStore]:
+    location: DatabaseLocation, owner: str = engine_ports.LOCAL_NAME
+) -> Iterator[ports.MemoryStore]:
     """Return a context manager that opens the memory of the owner with this name.
 
     A file has only one owner, whatever the name. Raises `NotFound`, `ConfigInvalid`,
     `DatabaseInUse`, `SchemaTooNew` and `StorageFailed`.
     """
-    if owner == LOCAL_NAME or location.file is not None:
+    if owner == engine_ports.LOCAL_NAME or location.file is not None:
         with open_store(location) as store:
             yield store
         return
@@ -179,7 +176,7 @@ def open_store_of(
 def open_server(location: DatabaseLocation) -> PostgresServer:
     """Return the database server for commands on all owners. Raises `ConfigInvalid`, `StorageFailed`."""
     if location.file is not None:
-        raise ConfigInvalid(
+        raise errors.ConfigInvalid(
             f"{location} is a file, which is purged by every forget; these commands are for "
             "database: postgresql://…",
             field="database",
@@ -209,16 +206,16 @@ def refuses_writes(location: DatabaseLocation) -> bool:
 def make_summarizer(
     config: Config,
     clock: Clock,
-    gate: ForegroundGate | None = None,
+    gate: fairness.ForegroundGate | None = None,
     *,
-    model: TextModel | None = None,
-) -> Summarizer:
+    model: engine_ports.TextModel | None = None,
+) -> engine_ports.Summarizer:
     """Return the summarizer of the settings: extractive, or a model with an extractive fallback.
 
     It yields to the requests that `gate` counts. `model`, if given, is used in place of the configured
     model. Raises `ConfigInvalid`.
     """
-    ratio, gate = config.sleep.summary_ratio, gate or ForegroundGate()
+    ratio, gate = config.sleep.summary_ratio, gate or fairness.ForegroundGate()
     rules = ParallelSummarizer(ratio=ratio, is_serving=lambda: gate.active)
     model = model or _language_model(config.llm)
     if model is None:
@@ -243,7 +240,7 @@ def make_summarizer(
 
 def owner_model(
     turns: ModelTurns | None, owner: int, *, allowance: OwnerAllowance | None = None
-) -> TextModel | None:
+) -> engine_ports.TextModel | None:
     """Return a model that waits for the owner's turn, within an `allowance`; None without `turns`."""
     if turns is None:
         return None
@@ -267,7 +264,7 @@ def make_model_turns(config: Config) -> ModelTurns | None:
     return ModelTurns(models, wait_s=llm.cycle_budget_s)
 
 
-def _language_model(llm: LlmConfig) -> TextModel | None:
+def _language_model(llm: LlmConfig) -> engine_ports.TextModel | None:
     """Build the language model of the settings, None without one. Raises `ConfigInvalid`."""
     # Loaded here: a start needs one of them, or none.
     if llm.endpoint:

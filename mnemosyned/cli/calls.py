@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from mnemosyned import errors, paths
 from mnemosyned.cli.options import SOCKET, typed_address, typed_remote
 from mnemosyned.cli.output.terminal import progress_line, say
 from mnemosyned.client.connection import TIMEOUT_S, Connection
-from mnemosyned.errors import ConfigInvalid, InvalidRequest, MnemosynedError
-from mnemosyned.paths import default_config_file
 from mnemosyned.socket_path import SOCKET_VARIABLE, socket_path
 from mnemosyned.verbs.request import R, Request
 
@@ -40,7 +39,7 @@ def configured_socket() -> str | None:
     if SOCKET_VARIABLE in os.environ:
         return None
     named_file = os.environ.get("MNEMOSYNE_CONFIG")
-    file = Path(named_file) if named_file else default_config_file()
+    file = Path(named_file) if named_file else paths.default_config_file()
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -56,7 +55,7 @@ def configured_socket() -> str | None:
 
     try:
         named = load_config(file, environ={}).socket
-    except ConfigInvalid as error:
+    except errors.ConfigInvalid as error:
         warn_of_ignored_mistake(error.message)
         value = _TEXT.fullmatch(line[2])
         named = value[2] if value else None
@@ -126,12 +125,12 @@ def connect_to_daemon(
     try:
         connection = Connection.to(remote.load_authorities(), timeout_s=timeout_s)
     except ValueError as error:
-        raise InvalidRequest(str(error)) from error
+        raise errors.InvalidRequest(str(error)) from error
     connection.on_pause = _announce_pause
     return connection
 
 
-def _announce_pause(refusal: MnemosynedError) -> None:
+def _announce_pause(refusal: errors.MnemosynedError) -> None:
     """Print on standard error how long the command waits after a refusal, and the reason of the refusal."""
     reason = refusal.message.partition(";")[0]
     say(f"mnem: waiting for {refusal.retry_after_s} s: {reason}", err=True)
@@ -184,7 +183,7 @@ def _forget_with_progress(client: Caller, request: Request[R]) -> R:
 
         def show_count() -> None:
             nonlocal first
-            with suppress(MnemosynedError):  # as below
+            with suppress(errors.MnemosynedError):  # as below
                 tiers = client.call(Status()).tiers
                 count = tiers[Tier.WORKING].count + tiers[Tier.ARCHIVE].count
                 first = count if first is None else first
@@ -197,7 +196,7 @@ def _cycle_progress(client: Caller) -> tuple[int, int] | None:
     """Return (memories done, memories in all) of the running sleep cycle; None if unknown."""
     from mnemosyned.verbs.upkeep import Status  # noqa: PLC0415 only a cycle needs it
 
-    with suppress(MnemosynedError):  # a busy daemon reports its progress later
+    with suppress(errors.MnemosynedError):  # a busy daemon reports its progress later
         if progress := client.call(Status()).sleep.progress:
             return progress.done, progress.total
     return None

@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from mnemosyned import socket_path
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.errors import InvalidRequest, Kind
-from mnemosyned.socket_path import (
-    SOCKET_VARIABLE,
-    URL_VARIABLE,
-    connection_for,
-    url_from_environment,
-)
 
 if TYPE_CHECKING:
     from mnemosyned.client.remote import RemoteDaemon
@@ -85,11 +80,13 @@ def typed_url(context: click.Context) -> str | None:
             raise InvalidRequest(f"--socket and {others[0]} do not go together")
         return None
     try:
-        url = typed.get(URL) or url_from_environment()
+        url = typed.get(URL) or socket_path.url_from_environment()
     except ValueError as error:
         raise InvalidRequest(str(error)) from error
     if url is None and (others := sorted(typed.keys() - {OWNER})):
-        raise InvalidRequest(f"{others[0]} goes with --url, or {URL_VARIABLE}")
+        raise InvalidRequest(
+            f"{others[0]} goes with --url, or {socket_path.URL_VARIABLE}"
+        )
     return url
 
 
@@ -99,11 +96,11 @@ def typed_remote(context: click.Context) -> RemoteDaemon | None:
     typed = typed_address(context)
     try:
         is_local = context.meta.get(_IS_LOCAL) or SOCKET in typed
-        saved = None if url or is_local else connection_for()
+        saved = None if url or is_local else socket_path.connection_for()
         if url is None and saved is None:
             if OWNER in typed:
                 raise InvalidRequest(
-                    f"{OWNER} goes with --url, {URL_VARIABLE} or a login"
+                    f"{OWNER} goes with --url, {socket_path.URL_VARIABLE} or a login"
                 )
             return None
         # Loaded here: most commands ask the socket.
@@ -134,10 +131,12 @@ def use_local_daemon(context: click.Context, form: str = "") -> None:
         if path := typed_address(context).get(
             SOCKET
         ):  # above the settings, as above the variable
-            os.environ[SOCKET_VARIABLE] = os.path.abspath(path)  # noqa: PTH100 keeps links
+            os.environ[socket_path.SOCKET_VARIABLE] = os.path.abspath(path)  # noqa: PTH100 keeps links
         return
     remedy = (
-        "leave out --url" if URL in typed_address(context) else f"unset {URL_VARIABLE}"
+        "leave out --url"
+        if URL in typed_address(context)
+        else f"unset {socket_path.URL_VARIABLE}"
     )
     name = f"mnem {form}" if form else context.command_path
     raise InvalidRequest(

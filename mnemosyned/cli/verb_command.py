@@ -11,10 +11,8 @@ from typing import Any, cast
 import click
 import msgspec
 
-from mnemosyned.cli import arguments
-from mnemosyned.cli.calls import PROBE_TIMEOUT_S, call_daemon, connect_to_daemon
+from mnemosyned.cli import arguments, calls, options
 from mnemosyned.cli.ids import id_fields, ids_with_prefix, is_marked, with_whole_ids
-from mnemosyned.cli.options import EXIT_NOTHING, AnswerCommand
 from mnemosyned.cli.output import terminal
 from mnemosyned.cli.output.show import page_output, render, renderer_of, show
 from mnemosyned.client.connection import TIMEOUT_S, Connection
@@ -48,7 +46,7 @@ def confirm_and_call(client: Connection, request: Request[R]) -> object:
     """
     preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
     can_ask = sys.stdin.isatty()
-    foreseen: Any = call_daemon(client, preview)
+    foreseen: Any = calls.call_daemon(client, preview)
     name = request.verb_name()
     doing, done = CONFIRMED[name]
     if name == "undo":  # and not what is done meanwhile
@@ -56,7 +54,7 @@ def confirm_and_call(client: Connection, request: Request[R]) -> object:
     count = foreseen.memories + getattr(foreseen, "learnings", 0)
     if not count:
         believes = getattr(request, "believe_clock", False)
-        return call_daemon(client, request) if believes else foreseen
+        return calls.call_daemon(client, request) if believes else foreseen
     if not can_ask:
         terminal.say(render(foreseen), err=True, styled=True)
         raise InvalidRequest(
@@ -72,12 +70,12 @@ def confirm_and_call(client: Connection, request: Request[R]) -> object:
         terminal.say(text, err=True, styled=True)
     if not terminal.ask_user(_confirmation_question(name, foreseen), default=False):
         terminal.say(f"nothing was {done}", err=True)
-        raise click.exceptions.Exit(EXIT_NOTHING)
+        raise click.exceptions.Exit(options.EXIT_NOTHING)
     if getattr(foreseen, "doubt", ""):
         request = msgspec.structs.replace(request, believe_clock=True)
     if getattr(foreseen, "mark", ""):
         request = msgspec.structs.replace(request, mark=foreseen.mark)
-    return call_daemon(client, request)
+    return calls.call_daemon(client, request)
 
 
 def join_preview_pages(client: Connection, preview: Request[Any], first: R) -> R:
@@ -150,8 +148,8 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
     ) -> int:
         """Send the verb's request, print the result, return the exit code; `yes` skips any confirmation."""
         typed = arguments.read_fields(given, name)
-        timeout_s = PROBE_TIMEOUT_S if verb.is_probe else TIMEOUT_S
-        with connect_to_daemon(context, timeout_s=timeout_s) as client:
+        timeout_s = calls.PROBE_TIMEOUT_S if verb.is_probe else TIMEOUT_S
+        with calls.connect_to_daemon(context, timeout_s=timeout_s) as client:
             ids, tags = typed.get("id") or [], typed.get("tags") or []
             is_pair = first == "tags" and len(ids) == len(tags) == 1 and ids[0]
             if is_pair and not is_marked(ids[0]):
@@ -162,7 +160,7 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
             request = parse_text(verb, typed)
             is_selection = getattr(request, "id", "") is None
             must_ask = is_selection or verb.verb_name() in ("undo", *DELETES)
-            call: Callable[..., object] = call_daemon
+            call: Callable[..., object] = calls.call_daemon
             if must_ask and not (yes or request.is_preview):
                 call = confirm_and_call
             result = call(client, request)
@@ -172,9 +170,9 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
         has_id = any(typed.get(field) for field in id_fields(verb.verb_name()))
         is_unknown = has_id and not getattr(result, "rows", result)  # of a list, by id
         is_nothing = renderer_of(type(result)).is_nothing(result)
-        return EXIT_NOTHING if is_unknown or is_nothing else 0
+        return options.EXIT_NOTHING if is_unknown or is_nothing else 0
 
-    return AnswerCommand(
+    return options.AnswerCommand(
         name,
         params=params,
         callback=click.pass_context(run_verb),
@@ -213,9 +211,9 @@ def add_change(
         if len(change) != 2 or change[0] not in words:
             raise click.UsageError(hint)
         word, id = change
-        with connect_to_daemon(context) as client:
+        with calls.connect_to_daemon(context) as client:
             fields = with_whole_ids(verb.verb_name(), {"id": id}, client)
-            show(call_daemon(client, parse_text(verb, {**fields, **words[word]})))
+            show(calls.call_daemon(client, parse_text(verb, {**fields, **words[word]})))
         return 0
 
     metavar = f"[{'|'.join(words)} ID]"

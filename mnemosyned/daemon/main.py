@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from mnemosyned import errors, process_memory
-from mnemosyned.assembly.build import OpenMemory, check_settings, open_memory
-from mnemosyned.assembly.stores import open_audit
+from mnemosyned.assembly import build, stores
 from mnemosyned.cli.output.terminal import say
 from mnemosyned.client.connection import Connection
 from mnemosyned.config.loading import config_file, load_config, with_default_model
 from mnemosyned.config.settings import Config, LimitsConfig
 from mnemosyned.daemon import metrics
-from mnemosyned.daemon.http import listening
-from mnemosyned.daemon.http.server import EventLoop, make_handler
+from mnemosyned.daemon.http import listening, server
 from mnemosyned.daemon.resources import resources
 from mnemosyned.http_messages import Resource
 from mnemosyned.logs import configure_logs, log_failure, logger
@@ -187,7 +185,7 @@ def main(
         kept_log = LogFile(log_file) if log_file else None
         configure_logs(level=config.log.level, form=config.log.format)
         if check:
-            check_settings(config)
+            build.check_settings(config)
             _load_certificate(config)
             say("the settings are valid")
             return
@@ -289,9 +287,9 @@ class Daemon:
                 listeners.append(stack.enter_context(tcp))
             self._probe.memory = memory
             loop = stack.enter_context(
-                EventLoop(
+                server.EventLoop(
                     listeners,
-                    answer=make_handler(
+                    answer=server.make_handler(
                         resources(memory, collectors),
                         activity,
                         tcp_resources=owner_resources,
@@ -337,16 +335,16 @@ class Daemon:
         activity = metrics.ServerActivity()
         table = {metrics.METRICS_PATH: Resource(metrics.metrics_route(collectors))}
         stack.enter_context(
-            EventLoop(
+            server.EventLoop(
                 [listener],
-                answer=make_handler(table, activity),
+                answer=server.make_handler(table, activity),
                 limits=METRICS_LIMITS,
                 activity=activity,
                 probe=self._probe,
             )
         )
 
-    def _await_memories(self, stack: ExitStack) -> OpenMemory | None:
+    def _await_memories(self, stack: ExitStack) -> build.OpenMemory | None:
         """Open the memories in `stack` and return the local one, once the database is there.
 
         Returns None if a stop signal ends the wait. Raises errors that waiting cannot fix.
@@ -356,14 +354,14 @@ class Daemon:
             with ExitStack() as opening:
                 try:
                     memory = opening.enter_context(
-                        open_memory(
+                        build.open_memory(
                             self._config,
                             socket=self._socket if self._is_first else None,
                             find_bus=self._group.relay.bus if self._group else None,
                             makes_rounds=self._is_first,
                         )
                     )
-                    audit = opening.enter_context(open_audit(self._config))
+                    audit = opening.enter_context(stores.open_audit(self._config))
                     memory.shared.audit = audit
                     if memory.config.owners.serve:
                         # Loaded here: a memory with one owner need not wait for it.
@@ -388,7 +386,7 @@ class Daemon:
                 return None
             pause_s = min(2 * pause_s, AWAIT_MAX_S)
 
-    def _wait_for_stop(self, memory: OpenMemory, loop: EventLoop) -> None:
+    def _wait_for_stop(self, memory: build.OpenMemory, loop: server.EventLoop) -> None:
         """Wait for a stop signal, doing the upkeep at least every `HEARTBEAT_S` seconds.
 
         It checks file and health, notifies the watchdog, frees memory, rotates the log, and wakes the
@@ -428,7 +426,7 @@ class Daemon:
                     self._owners.rounds.wake()
             waited, wall = time.monotonic(), now
 
-    def _drain(self, loop: EventLoop) -> None:
+    def _drain(self, loop: server.EventLoop) -> None:
         """Serve for `shutdown_drain_s` more seconds, but report "not ready"; a second signal ends that."""
         self._probe.draining = True
         drain_s = self._config.shutdown_drain_s
@@ -444,7 +442,7 @@ class Daemon:
             time.sleep(min(left_s, DRAIN_POLL_S))
 
     @staticmethod
-    def _check_database_file(memory: OpenMemory) -> bool:
+    def _check_database_file(memory: build.OpenMemory) -> bool:
         """Check the database file; return False if it was replaced and a restart would lose nothing."""
         if memory.store.read_only:
             return True
@@ -456,7 +454,7 @@ class Daemon:
             log.warning("upkeep_failed", reason=error.reason)
         return True
 
-    def _is_healthy(self, memory: OpenMemory, loop: EventLoop) -> bool:
+    def _is_healthy(self, memory: build.OpenMemory, loop: server.EventLoop) -> bool:
         """Return True if the socket answers and the store reports no problems.
 
         An unreachable database, or a socket silent because all connections are busy, counts as healthy.
@@ -477,7 +475,7 @@ class Daemon:
             log.error("unhealthy", problems=problems)
         return not problems
 
-    def _trim_process_memory(self, memory: OpenMemory) -> None:
+    def _trim_process_memory(self, memory: build.OpenMemory) -> None:
         """Free caches and return unused heap to the system, if the process has grown or just become idle."""
         cycle = memory.service.sleeper.cycle
         idle = cycle.gate.quiet_s >= QUIET_S and not cycle.lease.is_lent
@@ -489,7 +487,7 @@ class Daemon:
             process_memory.exclude_present_objects()
             self._growth.note_trim()
 
-    def _reload_settings(self, memory: OpenMemory) -> None:
+    def _reload_settings(self, memory: build.OpenMemory) -> None:
         """Read settings and certificate again and apply them; keep the present ones if invalid."""
         try:
             config = load_config(self._file or config_file(), overrides=self._overrides)
@@ -508,7 +506,7 @@ class Daemon:
         if pending := memory.service.settings.restart_needed:
             log.warning("restart_needed", settings=list(pending))
 
-    def _run_final_consolidation(self, memory: OpenMemory) -> None:
+    def _run_final_consolidation(self, memory: build.OpenMemory) -> None:
         """Run a last sleep cycle until the deadline or a second stop signal; log its errors."""
         memory.store.maintenance.release_memory()  # the last cycle needs the room, and nobody asks any more
         clear_word_caches()

@@ -15,8 +15,7 @@ from typing import Any
 import msgspec
 
 from mnemosyned import errors as error_types
-from mnemosyned.daemon.http.protocol import STATUS_OF_KIND
-from mnemosyned.daemon.http.server import VERB_PREFIX
+from mnemosyned.daemon.http import protocol, server
 from mnemosyned.errors import MnemosynedError, error_classes_by_code
 from mnemosyned.http_messages import JSON
 from mnemosyned.text.rule_files import read_tables
@@ -90,7 +89,7 @@ def openapi(*, serves_owners: bool = False) -> Schema:
         "security": [{}, {"token": []}],
         "paths": {
             **{
-                VERB_PREFIX + name: _verb_path(name, verb, schemas)
+                server.VERB_PREFIX + name: _verb_path(name, verb, schemas)
                 for name, verb in verbs.items()
             },
             **_page_paths(),
@@ -213,7 +212,7 @@ def _error_responses(errors: Errors, *, body: bool) -> dict[str, Schema]:
     """Return OpenAPI's responses for errors, by status; without a request `body`, 413 is left out."""
     by_status: dict[str, list[type[MnemosynedError]]] = defaultdict(list)
     for error in sorted(errors, key=lambda each: each.code):
-        by_status[str(STATUS_OF_KIND[error.kind].value)].append(error)
+        by_status[str(protocol.STATUS_OF_KIND[error.kind].value)].append(error)
     sentences = {
         error: inspect.cleandoc(error.__doc__ or "").partition("\n")[0]
         for error in errors

@@ -30,8 +30,7 @@ from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.assembly.owners import OwnerMemories, OwnerMemory
 from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.daemon import resources
-from mnemosyned.daemon.http import protocol
-from mnemosyned.daemon.http.listening import LOGIN_PATH
+from mnemosyned.daemon.http import listening, protocol
 from mnemosyned.daemon.http.protocol import bearer_token, token_refusal
 from mnemosyned.daemon.http.server import VERB_PREFIX
 from mnemosyned.daemon.resources import parse_call, require_scope
@@ -50,29 +49,11 @@ from mnemosyned.memory.engine_ports import (
 from mnemosyned.service.audit import REQUESTER, AuditLog, Requester
 from mnemosyned.service.owners import OwnerLimiter, administer
 from mnemosyned.service.service import MEMBER, Groups, MemoryService
-from mnemosyned.verbs.conversation import (
-    Context,
-    EditLearning,
-    RemoveLearning,
-    UndoEnding,
-)
+from mnemosyned.verbs import conversation, facade, memories, retention, upkeep
 from mnemosyned.verbs.exchange import EXPORT_PATH, CutOff
-from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.listing import Listed, ListMemories
-from mnemosyned.verbs.memories import (
-    EditMemory,
-    Expand,
-    Get,
-    Pin,
-    Recall,
-    Tag,
-    Unpin,
-    Untag,
-)
 from mnemosyned.verbs.owners import ADMINISTRATION, Login, Renew
 from mnemosyned.verbs.request import R, Request, names
-from mnemosyned.verbs.retention import Forget, Restore
-from mnemosyned.verbs.upkeep import LAST_ACTION, EventKind, GroupAccess, Stats, Undo
 from mnemosyned.version import install_command
 
 if TYPE_CHECKING:
@@ -146,7 +127,7 @@ class OwnerRoutes:
         self._config = config
         self._find_holder = find_holder
         self._limit = TryLimit()
-        self.open = {LOGIN_PATH: Resource(self._log_in, methods=("POST",))}
+        self.open = {listening.LOGIN_PATH: Resource(self._log_in, methods=("POST",))}
         """Those without a token, by path."""
         self.for_holders = {
             VERB_PREFIX + Renew.verb_name(): Resource(self._renew, methods=("POST",)),
@@ -489,7 +470,7 @@ class OwnerResources:
         """Return the resources for an owner's memory, by URL path; each request checks the holder's scopes."""
         scopes, bus = holder.scopes, memory.service.events
         audit = self._audit
-        caller: Caller
+        caller: facade.Caller
         caller = member = MemberCaller(
             memory.service,
             holder,
@@ -518,7 +499,7 @@ class OwnerResources:
                 "reading events",
                 lambda error: resources.encode_server_event(
                     bus.new_event(
-                        EventKind.DROPPED, code=error.code, message=error.message
+                        upkeep.EventKind.DROPPED, code=error.code, message=error.message
                     )
                 ),
             ),
@@ -640,8 +621,23 @@ def _choose_memory(sender: TokenHolder, request: HttpRequest) -> TokenHolder | N
 
 
 BY_ID = (
-    *(Get, Expand, EditMemory, Tag, Untag, Pin, Unpin, Forget, Restore),
-    *(EditLearning, RemoveLearning, UndoEnding, Undo),
+    *(
+        memories.Get,
+        memories.Expand,
+        memories.EditMemory,
+        memories.Tag,
+        memories.Untag,
+        memories.Pin,
+        memories.Unpin,
+        retention.Forget,
+        retention.Restore,
+    ),
+    *(
+        conversation.EditLearning,
+        conversation.RemoveLearning,
+        conversation.UndoEnding,
+        upkeep.Undo,
+    ),
 )
 """Verbs with an id, which work in the first memory that has it: one's own, then those of one's groups."""
 
@@ -683,18 +679,18 @@ class MemberCaller(resources.ScopedCaller):
         """
         verb: type[Request[Any]] = type(request)
         _log_about(self._holder.owner)  # a call before it may have been about a group
-        if verb in (Recall, Context):
+        if verb in (memories.Recall, conversation.Context):
             self.check(request)
             return self._own.call(request, groups=self.readable_groups)
         id = getattr(request, "id", None)
-        if isinstance(request, Undo) and request.action != LAST_ACTION:
+        if isinstance(request, upkeep.Undo) and request.action != upkeep.LAST_ACTION:
             id = request.action
         if verb in BY_ID and id:
             return self._call_by_id(request, names(id)[0])
         result: R = super().call(request)
-        if isinstance(result, Stats):
+        if isinstance(result, upkeep.Stats):
             groups = [
-                GroupAccess(group.name, sorted(group.scopes))
+                upkeep.GroupAccess(group.name, sorted(group.scopes))
                 for group in self._holder.groups
             ]
             return cast("R", msgspec.structs.replace(result, groups=groups))
@@ -729,7 +725,7 @@ class MemberCaller(resources.ScopedCaller):
             except errors.ScopeMissing as missing:
                 # Who may read it is told that it is there.
                 with suppress(errors.NotFound, errors.ScopeMissing):
-                    caller.call(Get(id))
+                    caller.call(memories.Get(id))
                     refused = missing
         _log_about(self._holder.owner)
         raise refused

@@ -29,8 +29,7 @@ import msgspec
 
 from mnemosyned.daemon.metrics import Collector, Sample
 from mnemosyned.logs import logger
-from mnemosyned.service.events import KEPT_S, EventBus
-from mnemosyned.service.service import SystemClock
+from mnemosyned.service import events, service
 from mnemosyned.verbs.upkeep import Event
 
 COMMAND = (
@@ -96,13 +95,13 @@ class SharedReaders:
 
         Without readers, the owners count as read for `KEPT_S` more seconds, as readers may come back.
         """
-        kept_ms = time.monotonic_ns() // 1_000_000 + int(KEPT_S * 1_000)
+        kept_ms = time.monotonic_ns() // 1_000_000 + int(events.KEPT_S * 1_000)
         until_ms = ALWAYS if has_readers else kept_ms
         self._table[self._process * SLOTS + slot] = until_ms
 
     def end(self, process: int) -> None:
         """Note the end of a process: its owners count as having readers for at most `KEPT_S` more seconds."""
-        until_ms = time.monotonic_ns() // 1_000_000 + int(KEPT_S * 1_000)
+        until_ms = time.monotonic_ns() // 1_000_000 + int(events.KEPT_S * 1_000)
         first = process * SLOTS
         for place in range(first, first + SLOTS):
             self._table[place] = min(self._table[place], until_ms)
@@ -157,13 +156,13 @@ class ProcessRelay:
         self._readers = readers
         self._to_first = to_first
         self._changing = threading.Lock()
-        self._buses: WeakValueDictionary[int, EventBus] = WeakValueDictionary()
-        self._read: dict[int, EventBus] = {}
+        self._buses: WeakValueDictionary[int, events.EventBus] = WeakValueDictionary()
+        self._read: dict[int, events.EventBus] = {}
         """Those with readers in any process: their events are kept for readers that come back."""
         self._counts: Counter[int] = Counter()
         self._numbers: Counter[int] = Counter()
 
-    def bus(self, owner: int) -> EventBus:
+    def bus(self, owner: int) -> events.EventBus:
         """Return the bus of an owner's events in this process."""
         with self._changing:
             return self._find_bus(owner)
@@ -216,11 +215,11 @@ class ProcessRelay:
         for other in [each for each, bus in self._read.items() if not bus.listening]:
             del self._read[other]
 
-    def _find_bus(self, owner: int) -> EventBus:
+    def _find_bus(self, owner: int) -> events.EventBus:
         """Return the bus of an owner, made if missing."""
         bus = self._buses.get(owner)
         if bus is None:
-            bus = EventBus(clock=SystemClock(), relay=self, owner=owner)
+            bus = events.EventBus(clock=service.SystemClock(), relay=self, owner=owner)
             self._buses[owner] = bus
         return bus
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from os import geteuid
 from pathlib import Path
 
-from mnemosyned.errors import ForeignOrigin, Unauthorized
-from mnemosyned.http_messages import HttpRequest
+from mnemosyned import errors, http_messages
 
 LOOPBACK = "127.0.0.1"
 KEY_S = 60.0
@@ -92,7 +91,7 @@ class WebAccess:
         with self._lock:
             is_right = bool(self._key) and _are_equal(self._key, given)
             if not is_right or self._now() > self._key_until:
-                raise Unauthorized(
+                raise errors.Unauthorized(
                     f"this address was used, or is older than a minute: {AGAIN}"
                 )
             self._key = ""
@@ -112,7 +111,7 @@ class WebAccess:
                     return session
         return None
 
-    def check_origin(self, request: HttpRequest) -> None:
+    def check_origin(self, request: http_messages.HttpRequest) -> None:
         """Raise `ForeignOrigin` for a request from another page, or for a POST without proof of its origin.
 
         A page on another port of this machine is another page, although a browser sends it the same cookie.
@@ -123,14 +122,14 @@ class WebAccess:
         if request.method == "POST":
             is_own = is_own and (origin is not None or site == "same-origin")
         if not is_own:
-            raise ForeignOrigin(
+            raise errors.ForeignOrigin(
                 "another page led here; paste the address that `mnem web` printed yourself"
             )
 
     def check_form(self, session: WebSession, given: str) -> None:
         """Raise `ForeignOrigin` unless a form's token is that of the session."""
         if not _are_equal(session.form_token, given):
-            raise ForeignOrigin(
+            raise errors.ForeignOrigin(
                 "this form is of another session; open the page again, and repeat"
             )
 

@@ -23,14 +23,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from mnemosyned import errors
-from mnemosyned.cli.output.listing import day_title, local_day, period_name
-from mnemosyned.cli.output.terminal import count_of, duration_text, local_time
+from mnemosyned.cli.output import listing, terminal
 from mnemosyned.daemon.http.protocol import STATUS_OF_KIND
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.logs import logger
 from mnemosyned.summary.rollup import SPEAKERS
-from mnemosyned.text import display
-from mnemosyned.text.sentences import UNSPACED
+from mnemosyned.text import display, sentences
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.listing import LEVELS
 from mnemosyned.verbs.request import R, Request, parse_text
@@ -49,7 +47,7 @@ NAVIGATION = (
     ("Health", "/state", "h"),
 )
 """Pages named at the top of each page: name, path, and the key that leads there after `g`."""
-_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|\s+|.")
+_WORD = re.compile(rf"[{sentences.UNSPACED}]|[^\W{sentences.UNSPACED}]+|\s+|.")
 LONG = 100_000
 """Characters of a text above which its first letter sets the direction of all its paragraphs."""
 COMPARED_MAX = 100_000
@@ -73,17 +71,17 @@ def _environment() -> Environment:
         finalize=_show_invisible,
     )
     environment.filters |= {
-        "count": count_of,
-        "day": day_title,
-        "duration": duration_text,
+        "count": terminal.count_of,
+        "day": listing.day_title,
+        "duration": terminal.duration_text,
         "exact": escape,
         "from_match": display.cut_before_match,
-        "local_day": local_day,
+        "local_day": listing.local_day,
         "long": lambda text: " long" if len(text) > LONG else "",
         "compare": mark_changes,
         "mark": mark_words,
         "number": "{:,}".format,
-        "period": period_name,
+        "period": listing.period_name,
         "when": _time_element,
     }
     environment.globals |= {
@@ -148,7 +146,7 @@ def _time_element(moment: datetime | None) -> Markup:
     if moment is None:
         return Markup("")
     return Markup('<time datetime="{}">{}</time>').format(
-        moment.isoformat(), local_time(moment)
+        moment.isoformat(), terminal.local_time(moment)
     )
 
 

@@ -11,17 +11,10 @@ from hashlib import sha256
 from itertools import chain
 from typing import Any, NamedTuple
 
+from mnemosyned import errors, ids
 from mnemosyned.cli.commands.look import PeriodReader
 from mnemosyned.conversation.archived import REST, WHOLE
-from mnemosyned.errors import (
-    BatchChanged,
-    InvalidRequest,
-    Kind,
-    MnemosynedError,
-    NotFound,
-)
 from mnemosyned.http_messages import Response
-from mnemosyned.ids import new_id
 from mnemosyned.instants import day_at, in_zone, shift_months
 from mnemosyned.memory.forgetting import name_matcher
 from mnemosyned.memory.listing import ListOrder
@@ -33,16 +26,13 @@ from mnemosyned.memory.values import (
     MemoryRecord,
     Tier,
 )
+from mnemosyned.summary import rollup, statements
 from mnemosyned.summary.grounding.check import SHARED_MIN, find_content_stems
 from mnemosyned.summary.grounding.names import find_unknown_names
-from mnemosyned.summary.rollup import SPEAKERS
-from mnemosyned.summary.statements import COURTESIES
+from mnemosyned.text import sentences, tokens
 from mnemosyned.text.languages.tables import WEEKDAYS, count_stop_words
-from mnemosyned.text.sentences import split_sentences
-from mnemosyned.text.tokens import TITLES, UNITS
-from mnemosyned.verbs import conversation, memories
+from mnemosyned.verbs import conversation, memories, retention
 from mnemosyned.verbs.listing import Days, DayTotals, ListMemories, PeriodUnit, Projects
-from mnemosyned.verbs.retention import Forget, Restore
 from mnemosyned.verbs.times import local_now, local_zone
 from mnemosyned.verbs.upkeep import Status
 from mnemosyned.web.application import Visit, make_change, redirect_to
@@ -81,7 +71,9 @@ def read_learning(visit: Visit) -> dict[str, Any]:
                 "replaced": replaced,
                 "mark": mark,
             }
-    raise NotFound(f"no memory, summary or learning has the id {id!r}; search for it")
+    raise errors.NotFound(
+        f"no memory, summary or learning has the id {id!r}; search for it"
+    )
 
 
 def show_learning(visit: Visit) -> Response:
@@ -90,7 +82,7 @@ def show_learning(visit: Visit) -> Response:
     if visit.request.path == "/unlearn":
         return visit.show("unlearn.html", **shown)
     said = None
-    with suppress(NotFound):  # it was forgotten just now
+    with suppress(errors.NotFound):  # it was forgotten just now
         if shown["learning"].memory:
             said = visit.call(memories.Get(shown["learning"].memory)).memory
     return visit.show("learning.html", said=said, **shown)
@@ -100,7 +92,7 @@ def change_learning(visit: Visit) -> Response:
     """Reword or remove a learning, unless it changed since the form was shown."""
     shown = read_learning(visit)
     if shown["mark"] != visit.field("mark"):
-        raise BatchChanged("it has changed: go back, and reload the page")
+        raise errors.BatchChanged("it has changed: go back, and reload the page")
     if visit.request.path == "/unlearn":
         visit.call(conversation.RemoveLearning(visit.field("id")))
         return redirect_to("/learnings")
@@ -134,9 +126,9 @@ _NO_NAMES = frozenset(f"{day}s" for day in WEEKDAYS).union(
     """stunde woche monat jahr wochenende add backup book build bump call check cut drop fix keep
     merge migrate move ping remove rename replace revert rewrite run skip split switch test use
     herrn ja nein oui""".split(),
-    TITLES,
-    UNITS,
-    COURTESIES,
+    tokens.TITLES,
+    tokens.UNITS,
+    statements.COURTESIES,
 )
 """Plurals of days, units, titles such as "Frau", greetings, and verbs that open a request: "Drop MySQL"."""
 
@@ -157,7 +149,7 @@ def count_names(
         names = [
             name.removesuffix("'s") for name in found if not count_stop_words(name)
         ]
-        if speaker.casefold() not in SPEAKERS:
+        if speaker.casefold() not in rollup.SPEAKERS:
             names.append(speaker)
         names = [name for name in names if len(name) > 1 or not name.isascii()]
         for name in names:
@@ -223,7 +215,7 @@ def show_subject(visit: Visit) -> Response:
     """Show a name, project or source: facts, when it came up, and memories, page by page."""
     subject = visit.pick(KINDS)
     if len(subject) != 1:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             "give one name, project or source; the page Subjects has them"
         )
     ((kind, name),) = subject.items()
@@ -294,8 +286,8 @@ def search(visit: Visit) -> Response:
             )
         else:
             values["page"] = visit.ask(ListMemories, (*SEARCHING, "after"), limit=ROWS)
-    except MnemosynedError as error:
-        if error.kind is not Kind.INVALID:
+    except errors.MnemosynedError as error:
+        if error.kind is not errors.Kind.INVALID:
             raise
         values["problem"] = error.message
     values |= {"is_cut": limit == HITS, "hits_max": HITS_MAX, "tiers": list(Tier)}
@@ -319,7 +311,7 @@ class TracedSentence(NamedTuple):
 def trace_sentences(summary: str, sources: Sequence[str]) -> Iterator[TracedSentence]:
     """Yield a summary's sentences with the number of the source sharing most content words; 0 for none."""
     stems = [find_content_stems([source]) for source in sources]
-    for sentence, starts_line in split_sentences(summary):
+    for sentence, starts_line in sentences.split_sentences(summary):
         wanted = find_content_stems([sentence])
         shares = [
             len(wanted & found) / len(wanted) if wanted else float(sentence in source)
@@ -352,7 +344,7 @@ def show_memory(visit: Visit) -> Response:
     id = visit.field("id")
     try:
         got = visit.call(memories.Get(id, history=True))
-    except NotFound:
+    except errors.NotFound:
         return show_learning(visit)
     if got.memory is None:
         return redirect_to("/summary", id=id)
@@ -366,7 +358,7 @@ def edit(visit: Visit) -> Response:
     """
     memory = visit.call(memories.Get(visit.field("id"), reveal=True)).memory
     if memory is None:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             "a summary is not edited: edit the memories that it was made from"
         )
     # A field of one line comes back without line breaks, the words with those of Unix.
@@ -382,7 +374,7 @@ def edit(visit: Visit) -> Response:
     if visit.request.method != "POST":
         return visit.show("edit.html", given=former, changed=(), **values)
     if mark != visit.field("mark"):
-        raise BatchChanged(
+        raise errors.BatchChanged(
             "it has changed: go back, reload the form, and edit it again"
         )
     given = {name: visit.fields.get(name, "") for name in former}
@@ -413,14 +405,14 @@ def supersede(visit: Visit) -> Response:
     if is_sent and old and old.superseded_by == visit.field("new"):
         return redirect_to("/memory", id=old.id)  # the form was sent twice
     if old is None or old.superseded_at or old.pruned_at:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             "only a memory that still has its text, and that no newer one supersedes, can be superseded"
         )
     text = visit.fields.get("text", "")
     mark = sha256(old.content.encode()).hexdigest()
     if is_sent:
         if mark != visit.field("mark"):
-            raise BatchChanged("it has changed: go back, and preview again")
+            raise errors.BatchChanged("it has changed: go back, and preview again")
         # As it is stored: what is masked would be lost. A message of a conversation is its own.
         whole = visit.call(memories.Get(old.id, reveal=True)).memory or old
         kept = {key: whole.metadata[key] for key in {*whole.metadata} - {WHOLE, REST}}
@@ -456,20 +448,20 @@ def supersede(visit: Visit) -> Response:
         is_preview=visit.request.method == "POST" and text != old.content,
         said=[line for line in lines if line.id != old.id],
         query=query,
-        new=new_id(datetime.now(UTC)),
+        new=ids.new_id(datetime.now(UTC)),
     )
 
 
 def show_forget(visit: Visit) -> Response:
     """Show what forgetting the selected memories would delete; without a selection, the form to select."""
     chosen = visit.pick(SELECTING)
-    preview = visit.ask(Forget, chosen, dry_run="true") if chosen else None
+    preview = visit.ask(retention.Forget, chosen, dry_run="true") if chosen else None
     return visit.show("forget.html", chosen=chosen, preview=preview, previewed_max=100)
 
 
 def forget(visit: Visit) -> Response:
     """Forget the previewed memories, and show the receipt."""
-    done = visit.ask(Forget, visit.pick(SELECTING), mark=visit.field("mark"))
+    done = visit.ask(retention.Forget, visit.pick(SELECTING), mark=visit.field("mark"))
     return visit.show(
         "receipt.html", title="Forgotten", done=done, kind="forget", id=""
     )
@@ -491,7 +483,7 @@ def count_days(
     within = {"since": str(first), "until": str(last)} if first else {}
     try:
         return visit.ask(Days, within | {"zone": str(local_zone())}, by=by).days
-    except InvalidRequest as error:
+    except errors.InvalidRequest as error:
         if error.field != "zone":
             raise
     return visit.ask(Days, within, by=by).days
@@ -534,7 +526,9 @@ def show_day(visit: Visit) -> Response:
     hours = count_days(visit, day, day, "hour")
     hour = visit.fields.get("hour", "")
     if hour and hour not in [f"{each.hour:02}" for each in hours]:
-        raise InvalidRequest("hour is one such as 09 or 17; follow a link of the day")
+        raise errors.InvalidRequest(
+            "hour is one such as 09 or 17; follow a link of the day"
+        )
     begin = datetime.combine(day, time(int(hour or 0)))
     end = begin + timedelta(hours=1 if hour else 24)
     since, until = in_zone(begin, None), in_zone(end, None)
@@ -563,7 +557,7 @@ def _read_day(visit: Visit) -> date:
         _ = day - month, day + month  # what is around it is shown
     except (ValueError, OverflowError) as error:
         reason = "day is a date such as 2026-03-09; follow a link of the timeline"
-        raise InvalidRequest(reason) from error
+        raise errors.InvalidRequest(reason) from error
     return day
 
 
@@ -580,7 +574,7 @@ MEMORY_ROUTES = {
     "POST /supersede": supersede,
     "POST /pin": make_change(memories.Pin, ["id"], "/memory", ["id"]),
     "POST /unpin": make_change(memories.Unpin, ["id"], "/memory", ["id"]),
-    "POST /restore": make_change(Restore, ["id"], "/memory", ["id"]),
+    "POST /restore": make_change(retention.Restore, ["id"], "/memory", ["id"]),
     "POST /applies": make_change(conversation.UndoEnding, ["id"], "/memory", ["id"]),
     "GET /forget": show_forget,
     "POST /forget": forget,

@@ -16,18 +16,14 @@ from mnemosyned.cli.calls import connect_to_daemon
 from mnemosyned.cli.output.terminal import count_of, say
 from mnemosyned.client.connection import Connection
 from mnemosyned.config.settings import LimitsConfig
-from mnemosyned.daemon.http.listening import Listener, bind_tcp
-from mnemosyned.daemon.http.protocol import Access
-from mnemosyned.daemon.http.server import EventLoop
+from mnemosyned.daemon.http import listening, protocol, server
 from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.logs import configure_logs
-from mnemosyned.verbs.facade import Caller
-from mnemosyned.verbs.upkeep import Event, Status
+from mnemosyned.verbs import facade, upkeep
+from mnemosyned.web import memory_pages, upkeep_pages
 from mnemosyned.web.access import LOOPBACK, WebAccess, refused_tcp_user
 from mnemosyned.web.application import HEADERS, WebApplication
-from mnemosyned.web.memory_pages import MEMORY_ROUTES
-from mnemosyned.web.upkeep_pages import UPKEEP_ROUTES
 
 LIMITS = LimitsConfig(body_bytes_max=4 << 20, threads=16, connections_max=48)
 """Half as many streams as threads can be open."""
@@ -35,13 +31,13 @@ POLL_S = 0.5
 """How soon a stream notices that its browser left, or that its session ended."""
 PAUSE_S = 0.2
 """Seconds in which several changes become one event for a page."""
-ROUTES = {**MEMORY_ROUTES, **UPKEEP_ROUTES}
+ROUTES = {**memory_pages.MEMORY_ROUTES, **upkeep_pages.UPKEEP_ROUTES}
 
 
 class ChangeFeed:
     """Tells open pages that something changed, by one stream of the daemon's events for all."""
 
-    def __init__(self, events: Callable[[], Iterator[Event]]) -> None:
+    def __init__(self, events: Callable[[], Iterator[upkeep.Event]]) -> None:
         """Read what `events` returns: an iterator of the events from its call on."""
         self._events = events
         self._changed = threading.Condition()
@@ -64,7 +60,7 @@ class ChangeFeed:
                 self._is_reading = True
             return self._chunks(self._last, is_allowed)
 
-    def _read(self, events: Iterator[Event]) -> None:
+    def _read(self, events: Iterator[upkeep.Event]) -> None:
         """Wake the pages' streams at each event of the daemon, until its events end or no page is open."""
         try:
             for event in events:
@@ -104,16 +100,16 @@ class ChangeFeed:
 
 @contextmanager
 def serve_pages(
-    caller: Caller,
+    caller: facade.Caller,
     *,
     port: int = 0,
-    events: Callable[[], Iterator[Event]] | None = None,
+    events: Callable[[], Iterator[upkeep.Event]] | None = None,
 ) -> Iterator[WebAccess]:
     """Serve the pages on a loopback port, for this user, in a block; yield the pages' `WebAccess`.
 
     Several threads call `caller`. Raises `InvalidRequest` for a port in use.
     """
-    with bind_tcp(
+    with listening.bind_tcp(
         LOOPBACK,
         port,
         named=f"port {port}",
@@ -123,11 +119,11 @@ def serve_pages(
         access = WebAccess(listener.getsockname()[1])
         listen = ChangeFeed(events).listen if events else None
         application = WebApplication(caller, access, ROUTES, listen=listen)
-        rules = Access(
+        rules = protocol.Access(
             local=False, address=access.address, hosts=access.hosts, headers=HEADERS
         )
-        loop = EventLoop(
-            [Listener(listener, rules, refused_user=refused_tcp_user)],
+        loop = server.EventLoop(
+            [listening.Listener(listener, rules, refused_user=refused_tcp_user)],
             answer=application.answer,
             limits=LIMITS,
             activity=ServerActivity(),
@@ -173,7 +169,7 @@ def web(context: click.Context, *, no_browser: bool, port: int, minutes: int) ->
     """
     configure_logs(level="warning", form="console")
     with connect_to_daemon(context) as client:
-        client.call(Status())  # before a port is open
+        client.call(upkeep.Status())  # before a port is open
         with serve_pages(client, port=port, events=client.events) as access:
             address = access.new_address()
             say(address)

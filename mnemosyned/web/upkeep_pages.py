@@ -23,14 +23,7 @@ from mnemosyned.http_messages import Response
 from mnemosyned.memory.consolidation import GroupReport, GroupStatus, LogEntry
 from mnemosyned.memory.injections import InjectionOutcome
 from mnemosyned.paths import default_config_file, shipped
-from mnemosyned.verbs.conversation import (
-    Briefing,
-    EditBriefing,
-    Injections,
-    Learnings,
-    RateInjection,
-)
-from mnemosyned.verbs.exchange import Export, Header
+from mnemosyned.verbs import conversation, exchange
 from mnemosyned.verbs.request import decoder_of, parse_text
 from mnemosyned.verbs.times import local_now
 from mnemosyned.verbs.upkeep import Log, Sleep, Status, Undo
@@ -192,7 +185,7 @@ def _read_export(visit: Visit) -> Generator[bytes]:
     """Yield the lines of the selected export. Raises errors; also at the end, if the export is incomplete."""
     if not isinstance(visit.caller, Connection):
         raise InvalidRequest("there is no daemon to export from; use mnem export")
-    request = parse_text(Export, visit.pick(EXPORTED))
+    request = parse_text(exchange.Export, visit.pick(EXPORTED))
     with visit.caller.transfers().export(request) as lines:
         yield from lines
 
@@ -200,7 +193,7 @@ def _read_export(visit: Visit) -> Generator[bytes]:
 def show_export(visit: Visit) -> Response:
     """Show the page of exports: how many memories the selection has, and the formats."""
     with closing(_read_export(visit)) as lines:
-        expected = decoder_of(Header).decode(next(lines)).expected
+        expected = decoder_of(exchange.Header).decode(next(lines)).expected
     chosen, stats = visit.pick(EXPORTED), visit.call(Status())
     return visit.show("export.html", chosen=chosen, expected=expected, stats=stats)
 
@@ -361,7 +354,9 @@ def show_injections(visit: Visit) -> Response:
     chosen = visit.pick(INJECTION_FIELDS)
     rated = {"outcome": chosen["rated"]} if "rated" in chosen else {}
     names = [name for name in chosen if name != "rated"]
-    page = visit.ask(Injections, names, limit=str(INJECTION_ROWS + 1), **rated)
+    page = visit.ask(
+        conversation.Injections, names, limit=str(INJECTION_ROWS + 1), **rated
+    )
     injections = page.injections[:INJECTION_ROWS]
     return visit.show(
         "injections.html",
@@ -376,11 +371,11 @@ def show_injections(visit: Visit) -> Response:
 
 def show_briefing(visit: Visit) -> Response:
     """Show what an agent would be given at the start of its next session."""
-    injections = visit.call(Injections(limit=PROJECTS_OF)).injections
-    briefed = visit.ask(Briefing, ["project"])
+    injections = visit.call(conversation.Injections(limit=PROJECTS_OF)).injections
+    briefed = visit.ask(conversation.Briefing, ["project"])
     # A line is cut to fit: rewording starts from all words, or from none.
     ids = [line.id for line in briefed.lines]
-    learnings = visit.call(Learnings(id=ids, limit=1_000)) if ids else ()
+    learnings = visit.call(conversation.Learnings(id=ids, limit=1_000)) if ids else ()
     words = {each.id: each.text for each in learnings}
     words |= {each.id: each.text for each in briefed.edits if each.text}
     return visit.show(
@@ -400,11 +395,14 @@ UPKEEP_ROUTES = {
     "POST /undo": undo,
     "GET /injections": show_injections,
     "POST /rate": make_change(
-        RateInjection, ["id", "outcome"], "/injections", INJECTION_FIELDS
+        conversation.RateInjection, ["id", "outcome"], "/injections", INJECTION_FIELDS
     ),
     "GET /briefing": show_briefing,
     "POST /briefing": make_change(
-        EditBriefing, ["id", "pin", "drop", "text"], "/briefing", ["project"]
+        conversation.EditBriefing,
+        ["id", "pin", "drop", "text"],
+        "/briefing",
+        ["project"],
     ),
     "GET /state": show_health,
     "GET /checks": show_checks,

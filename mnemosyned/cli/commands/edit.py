@@ -12,13 +12,10 @@ from typing import Any, cast
 
 import click
 
-from mnemosyned.cli.arguments import read_standard_input
-from mnemosyned.cli.calls import connect_to_daemon
+from mnemosyned import errors, instants
+from mnemosyned.cli import arguments, calls, verb_command
 from mnemosyned.cli.ids import with_whole_ids
 from mnemosyned.cli.output.terminal import say
-from mnemosyned.cli.verb_command import make_verb_command
-from mnemosyned.errors import InvalidRequest, MnemosynedError
-from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import EDITABLE, MemoryRecord
 from mnemosyned.verbs.memories import EditMemory, Get
 
@@ -30,7 +27,7 @@ FIELDS = {"time": "created_at"} | {
 }
 """The names of fields in the editor, with their names in the request."""
 
-edit = make_verb_command("edit", EditMemory)
+edit = verb_command.make_verb_command("edit", EditMemory)
 _send = cast("Callable[..., object]", edit.callback)
 """Sends an edit request with the given fields; returns the exit code."""
 
@@ -41,7 +38,7 @@ def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN40
     Raises `InvalidRequest` if no changes are given and there is neither a terminal nor an editor.
     """
     if given.get("text") == "-":
-        given["text"] = read_standard_input(WORDS)
+        given["text"] = arguments.read_standard_input(WORDS)
     changes = any(given.get(name) not in (None, ()) for name in ("text", *EDITABLE))
     ids: Sequence[str] = given.get("id") or ()
     if not changes and len(ids) == 2 and " " in ids[1]:  # words in quotes
@@ -49,9 +46,9 @@ def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN40
     if changes or given.get("drop_history") or not ids:
         return _send(**given)
     if len(ids) > 1:  # a word could be another id
-        raise InvalidRequest(WORDS)
+        raise errors.InvalidRequest(WORDS)
     if not (sys.stdin.isatty() or "EDITOR" in os.environ or "VISUAL" in os.environ):
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             "say what to change, as with --text or --session, or call this at a terminal, where "
             "the editor opens"
         )
@@ -63,11 +60,11 @@ def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> o
 
     If sending fails, the edited text is kept in a file, and the path of the file is printed.
     """
-    with connect_to_daemon(context) as client:
+    with calls.connect_to_daemon(context) as client:
         (id,) = with_whole_ids("edit", {"id": [id]}, client)["id"]
         memory = client.call(Get(id, reveal=True)).memory
     if memory is None:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"{id} is a summary, which follows from its memories: edit one of the memories "
             "that mnem expand shows"
         )
@@ -81,7 +78,7 @@ def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> o
         try:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidRequest(f"{file} cannot be read: {error}") from error
+            raise errors.InvalidRequest(f"{file} cannot be read: {error}") from error
         changed = changes_in(text, memory)
         if not changed:
             keep = False
@@ -89,7 +86,7 @@ def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> o
             return 0
         code = _send(**{**given, **changed, "id": (id,)})
         keep = False
-    except (MnemosynedError, click.ClickException):
+    except (errors.MnemosynedError, click.ClickException):
         say(f"your text is kept in {file}", err=True)
         raise
     finally:
@@ -111,7 +108,7 @@ def _form_fields(memory: MemoryRecord) -> dict[str, str]:
     for name, field in FIELDS.items():
         value = getattr(memory, field)
         if isinstance(value, datetime):
-            value = in_zone(value, None).isoformat(" ")
+            value = instants.in_zone(value, None).isoformat(" ")
         elif isinstance(value, tuple):
             value = ", ".join(value)
         shown[name] = f"{value:g}" if isinstance(value, float) else str(value or "")
@@ -127,7 +124,7 @@ def changes_in(edited: str, memory: MemoryRecord) -> dict[str, Any]:
         return {}
     head, rule, text = edited.partition(f"\n{RULE}\n")
     if not rule:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"the line {RULE!r} between the fields and the text is missing"
         )
     shown = _form_fields(memory)
@@ -136,7 +133,7 @@ def changes_in(edited: str, memory: MemoryRecord) -> dict[str, Any]:
         name, colon, value = line.partition(":")
         name, value = name.strip().lower(), value.strip()
         if not colon or name not in FIELDS:
-            raise InvalidRequest(
+            raise errors.InvalidRequest(
                 f"there is no field {name!r}; the fields are {', '.join(FIELDS)}"
             )
         if value != shown[name]:

@@ -14,17 +14,14 @@ from typing import Any
 import click
 import msgspec
 
-from mnemosyned.cli.arguments import make_parameters, read_fields
+from mnemosyned import errors, paths
+from mnemosyned.cli import arguments, options
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon, on_interrupt
 from mnemosyned.cli.commands.backup import PARTIAL, check_target, open_whole_file
-from mnemosyned.cli.options import json_option, prints_json, use_local_daemon
-from mnemosyned.cli.output import terminal
-from mnemosyned.cli.output.listing import local_day
+from mnemosyned.cli.output import listing, terminal
 from mnemosyned.client.connection import Connection
-from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import calendar_time, in_zone
 from mnemosyned.memory.exchange import ExportedEpisode, ExportedMemory
-from mnemosyned.paths import require_usable_path
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.secrets.masking import KnownSecrets, extract_secrets, mask_secrets
 from mnemosyned.verbs.exchange import (
@@ -54,7 +51,7 @@ SUFFIXES = {".md": "markdown", ".db": "sqlite", ".sqlite": "sqlite"}
 @click.option(
     "--reveal", is_flag=True, help="Show secrets, which Markdown masks otherwise."
 )
-@json_option("Print what was exported as JSON.")
+@options.json_option("Print what was exported as JSON.")
 @click.pass_context
 def export_command(
     context: click.Context,
@@ -77,34 +74,34 @@ def export_command(
     """
     by_name = SUFFIXES.get(Path(file).suffix, "jsonl")
     format_name = format_name or ("markdown" if Path(file).is_dir() else by_name)
-    request = parse_text(Export, read_fields(given))
+    request = parse_text(Export, arguments.read_fields(given))
     if reveal and format_name != "markdown":
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"{format_name} has secrets as they are stored; --reveal is for markdown",
             field="reveal",
         )
     if file != "-":
-        require_usable_path(file, field="file", suffix=PARTIAL)
+        paths.require_usable_path(file, field="file", suffix=PARTIAL)
     if file != "-" and not _is_folder_of_days(file, format_name):
         check_target(Path(file), force=force)
     with on_interrupt(NOTHING_WRITTEN), connect_to_daemon(context) as client:
         if format_name == "sqlite":
-            use_local_daemon(context, "export --format sqlite")
+            options.use_local_daemon(context, "export --format sqlite")
             if request != Export():
-                raise InvalidRequest(
+                raise errors.InvalidRequest(
                     "a copy of the database is whole; filters are for jsonl and markdown"
                 )
             if file == "-":
                 problem = "name the file that the copy is written to"
-                raise InvalidRequest(problem, field="file")
-            path = str(require_usable_path(file, field="file").absolute())
+                raise errors.InvalidRequest(problem, field="file")
+            path = str(paths.require_usable_path(file, field="file").absolute())
             written = call_daemon(client, Backup(path))
             summary: dict[str, Any] = {"file": written.file, "bytes": written.bytes}
         elif format_name == "markdown":
             summary = _write_markdown(client, request, file, reveal=reveal, force=force)
         else:
             summary = _write_lines(client, request, file)
-    if prints_json():
+    if options.prints_json():
         terminal.say_json(summary, err=file == "-")
     elif file != "-":
         nouns = {"memory": "memory", "episode": "summary", "files": "file"}
@@ -118,7 +115,7 @@ def export_command(
     return 0
 
 
-export_command.params[1:1] = make_parameters(Export)
+export_command.params[1:1] = arguments.make_parameters(Export)
 
 
 def _is_folder_of_days(file: str, format_name: str) -> bool:
@@ -135,7 +132,7 @@ def _write_lines(client: Connection, request: Export, file: str) -> dict[str, An
     Raises `InvalidRequest` if the output is a terminal, and `MnemosynedError` if the export is not whole.
     """
     if file == "-" and sys.stdout.isatty():
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             "refusing to fill the terminal; name a file, or pipe it", field="file"
         )
     size, footer = 0, b""
@@ -231,7 +228,7 @@ class DaysOfExport:
             record = parse_record(line)
             if isinstance(record, ExportedMemory) and record.content:
                 self.count += 1
-                yield str(local_day(record.created_at)), line
+                yield str(listing.local_day(record.created_at)), line
             elif isinstance(record, ExportedEpisode) and record.level == DAY_LEVEL:
                 begins = record.period_from or calendar_time(record.covers_from)
                 day = str(begins.date())
@@ -249,10 +246,10 @@ class DaysOfExport:
         Raises `InvalidRequest` before anything is written if a file exists, unless `force`.
         """
         if folder.exists() and not folder.is_dir():
-            raise InvalidRequest(f"{folder} is not a folder", field="file")
+            raise errors.InvalidRequest(f"{folder} is not a folder", field="file")
         taken = [day for day in self._sorted_days() if (folder / f"{day}.md").exists()]
         if taken and not force:
-            raise InvalidRequest(
+            raise errors.InvalidRequest(
                 f"{folder / taken[0]}.md exists; --force replaces such files",
                 field="file",
             )

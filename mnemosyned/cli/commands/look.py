@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import msgspec
 
-from mnemosyned.cli import arguments, ids, options, registry, verb_command
-from mnemosyned.cli.calls import call_daemon, connect_to_daemon
+from mnemosyned.cli import arguments, calls, ids, options, registry, verb_command
 from mnemosyned.cli.output import listing, terminal
 from mnemosyned.cli.output.show import RENDERERS, Renderer, open_printer, show
 from mnemosyned.client.connection import Connection
@@ -78,17 +77,17 @@ def briefing(
         raise click.UsageError(
             "give one of --pin ID, --drop ID, --reword ID TEXT and --undo ID"
         )
-    with connect_to_daemon(context) as client:
+    with calls.connect_to_daemon(context) as client:
         for change, id in chosen:
             fields = ids.with_whole_ids("edit_briefing", {"id": id}, client)
             show(
-                call_daemon(
+                calls.call_daemon(
                     client, conversation.EditBriefing(fields["id"], **changes[change])
                 )
             )
             return 0
         key = arguments.project_key(project or ".") or None
-        told = call_daemon(client, conversation.Briefing(project=key))
+        told = calls.call_daemon(client, conversation.Briefing(project=key))
     show(told)
     return 0 if told.lines else options.EXIT_NOTHING
 
@@ -113,7 +112,7 @@ def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  
             )
         limit = int(typed)
     request = parse_text(ListMemories, fields)
-    with connect_to_daemon(context) as client, open_printer() as printer:
+    with calls.connect_to_daemon(context) as client, open_printer() as printer:
         pages = _read_pages(client, request, limit)
         if options.chosen_format() == "json":
             whole = list(pages)
@@ -139,7 +138,7 @@ def _read_pages(
     """
     while True:  # ends with the records
         request = msgspec.structs.replace(request, limit=min(left, PAGE))
-        page = call_daemon(client, request)
+        page = calls.call_daemon(client, request)
         left -= len(page)
         if not page.next or left <= 0:
             yield page
@@ -267,7 +266,7 @@ class PeriodReader:
             limit=100,
             reveal=self._fixed.reveal,
         )
-        page = call_daemon(self._client, request)
+        page = calls.call_daemon(self._client, request)
         begun = {
             in_zone(episode.period_from, UTC).date(): episode
             for episode in page.episodes
@@ -294,7 +293,7 @@ class PeriodReader:
         request = msgspec.structs.replace(
             self._fixed, since=since, until=until, order=order, limit=limit
         )
-        page = call_daemon(self._client, request)
+        page = calls.call_daemon(self._client, request)
         return PeriodPart(day, day, None, page.memories, bool(page.next), page.ended)
 
 
@@ -384,7 +383,7 @@ def _period_command(name: str, unit: Unit, further: str = "") -> click.Command:
     ) -> int:
         """Print the period around a typed time, or around today; return the exit code."""
         request = parse_text(ListMemories, arguments.read_fields(given))
-        with connect_to_daemon(context) as client:
+        with calls.connect_to_daemon(context) as client:
             typed = " ".join(when or ["today"])
             period = PeriodReader(client, request).read_period(typed, unit)
         show(period)

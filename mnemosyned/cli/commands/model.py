@@ -8,14 +8,12 @@ from pathlib import Path
 
 import click
 
+from mnemosyned import errors, paths
 from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.terminal import ask_or_exit, say, say_json
 from mnemosyned.cli.settings_file import write_settings
-from mnemosyned.config.loading import config_file, load_config
-from mnemosyned.config.settings import NO_MODEL
-from mnemosyned.errors import InvalidRequest
+from mnemosyned.config import loading, settings
 from mnemosyned.models.catalog import CATALOG, ModelStore, write_manual_instructions
-from mnemosyned.paths import default_config_file, require_usable_path
 
 RELOAD = "the daemon takes it up with `systemctl --user reload mnemosyned`, or SIGHUP"
 
@@ -126,12 +124,12 @@ def verify(name: str, sha256: str | None) -> int:
 def use(name: str) -> None:
     """Let a model write the summaries; `none` returns to the extractive summarizer."""
     shelf = ModelStore()
-    value = NO_MODEL if name == "none" else str(shelf.find(name))
-    if value != NO_MODEL:
+    value = settings.NO_MODEL if name == "none" else str(shelf.find(name))
+    if value != settings.NO_MODEL:
         with Path(value).open("rb") as file:
             if file.read(4) != b"GGUF":
-                raise InvalidRequest(f"{value} is not a model in GGUF format")
-    file_used = config_file() or default_config_file()
+                raise errors.InvalidRequest(f"{value} is not a model in GGUF format")
+    file_used = loading.config_file() or paths.default_config_file()
     write_settings(file_used, {"llm.model_path": value})
     say(f"llm.model_path is {value} in {file_used}; {RELOAD}")
 
@@ -144,7 +142,7 @@ def remove(name: str, *, yes: bool) -> None:
     shelf = ModelStore()
     path = shelf.find(name, in_part=True)
     if path == _model_in_use():
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"{path.name} is in use; choose another, or `mnem model use none`"
         )
     if not yes:
@@ -155,5 +153,5 @@ def remove(name: str, *, yes: bool) -> None:
 
 def _model_in_use() -> Path | None:
     """Return the path of the language model in the settings; None if they name none."""
-    named = load_config(config_file()).llm.model_path
-    return require_usable_path(named).absolute() if named else None
+    named = loading.load_config(loading.config_file()).llm.model_path
+    return paths.require_usable_path(named).absolute() if named else None

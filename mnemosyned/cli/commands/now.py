@@ -13,14 +13,12 @@ from typing import Any
 import click
 import msgspec
 
-from mnemosyned.cli import options
-from mnemosyned.cli.arguments import make_parameters
+from mnemosyned import errors, instants
+from mnemosyned.cli import arguments, options
 from mnemosyned.cli.calls import PROBE_TIMEOUT_S, connect_to_daemon
 from mnemosyned.cli.output import listing, show, terminal
 from mnemosyned.cli.output.upkeep import backups_row, size_on_disk
 from mnemosyned.client.connection import Connection
-from mnemosyned.errors import DaemonUnreachable
-from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.socket_path import SERVER
 from mnemosyned.text.display import escape_line
@@ -46,7 +44,7 @@ def run_glance(context: click.Context) -> int:
         with connect_to_daemon(context, timeout_s=PROBE_TIMEOUT_S) as client:
             stats = client.call(Status())
             newest = client.call(ListMemories(limit=1)).memories
-    except DaemonUnreachable as error:
+    except errors.DaemonUnreachable as error:
         if remote:  # the error says what to do there
             raise
         terminal.say(NO_DAEMON, err=True)
@@ -165,7 +163,7 @@ def memory_line(
     moment: datetime, memory: EventMemory | MemoryRecord, content: str
 ) -> str:
     """Return a memory on one line, cut to the terminal: time, session, source and `content`."""
-    head = f"{in_zone(moment, None):%H:%M:%S}  "
+    head = f"{instants.in_zone(moment, None):%H:%M:%S}  "
     session = escape_line(listing.origin_of(memory.session, memory.source))
     origin = terminal.cut_text(session, listing.room_after(head) // 2)
     speaker = f"{memory.role}: " if memory.role else ""
@@ -176,7 +174,7 @@ def memory_line(
 
 def _event_line(moment: datetime, text: str, **style: Any) -> str:  # noqa: ANN401 of click
     """Return an event on one line, cut to the terminal, in a style of `click.style`."""
-    head = f"{in_zone(moment, None):%H:%M:%S}  "
+    head = f"{instants.in_zone(moment, None):%H:%M:%S}  "
     shown = terminal.cut_text(escape_line(text), listing.room_after(head))
     return click.style(f"{head}{shown}", **style)
 
@@ -260,7 +258,7 @@ def tail(
             # Before the memories are asked for, so that none falls between them and the events.
             events: Iterator[Event] = iter(())
             if follow:
-                with suppress(DaemonUnreachable):  # waited for below
+                with suppress(errors.DaemonUnreachable):  # waited for below
                     events = client.events()
             if limit:
                 request = ListMemories(
@@ -292,20 +290,20 @@ def tail(
     return options.EXIT_NOTHING
 
 
-tail.params[2:2] = make_parameters(ListMemories, ("session", "source"))
+tail.params[2:2] = arguments.make_parameters(ListMemories, ("session", "source"))
 
 
 def _follow_events(client: Connection, events: Iterator[Event]) -> Iterator[Event]:
     """Yield the given events, then the daemon's later ones without end; connect again after a loss."""
     last: int | None = None
     while True:  # until Ctrl-C
-        with suppress(DaemonUnreachable):
+        with suppress(errors.DaemonUnreachable):
             for event in events:
                 last = event.id or last
                 yield event
         if _wait_for_daemon(client):
             last = None
-        with suppress(DaemonUnreachable):
+        with suppress(errors.DaemonUnreachable):
             events = client.events(after=last)
 
 
@@ -313,7 +311,7 @@ def _wait_for_daemon(client: Connection) -> bool:
     """Wait until the daemon answers; if it does not answer at once, print so and return True."""
     lost = False
     while True:  # until Ctrl-C
-        with suppress(DaemonUnreachable):
+        with suppress(errors.DaemonUnreachable):
             client.call(Status())
             break
         if not lost:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from mnemosyned.agents.setup.files import SetupJournal
-from mnemosyned.agents.setup.parts import Machine, Programs, SetupSite
+from mnemosyned import paths, socket_path
+from mnemosyned.agents.setup import files, parts
 from mnemosyned.agents.setup.targets import TARGETS, write_packages
 from mnemosyned.agents.setup.tools import (
     FileChange,
@@ -28,18 +28,14 @@ from mnemosyned.agents.setup.tools import (
     summarize_parts,
     undo_all,
 )
-from mnemosyned.cli import options
-from mnemosyned.cli.calls import connect_to_daemon
+from mnemosyned.cli import calls, options
 from mnemosyned.cli.commands.login import check_access, describe_memories
-from mnemosyned.cli.output import terminal
-from mnemosyned.cli.output.show import escape_strings
+from mnemosyned.cli.output import show, terminal
 from mnemosyned.client.connection import Connection
 from mnemosyned.client.login import save_login
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.memory.engine_ports import Enrolment
 from mnemosyned.memory.values import AgentActivity
-from mnemosyned.paths import state_dir
-from mnemosyned.socket_path import saved_connection
 from mnemosyned.verbs.upkeep import Status
 
 INDENT = "  "
@@ -76,7 +72,7 @@ def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
     shown = []
     for line in lines[:limit]:
         text = terminal.cut_line(
-            escape_strings(line.expandtabs(terminal.TAB_CELLS)), terminal.width()
+            show.escape_strings(line.expandtabs(terminal.TAB_CELLS)), terminal.width()
         )
         if text.startswith("-") and not text.startswith("---"):
             text = click.style(text, fg="red")
@@ -110,7 +106,7 @@ def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
 def _fill_paragraph(line: str, indent: str = INDENT) -> str:
     """Return a line wrapped to the terminal; `indent` begins the first line, and further lines with more."""
     return textwrap.fill(
-        escape_strings(line),
+        show.escape_strings(line),
         terminal.prose_width(),
         initial_indent=indent,
         subsequent_indent=indent + INDENT,
@@ -129,7 +125,7 @@ def tools_table(plans: list[ToolPlan]) -> str:
             for change in plan.changed_files
         )
         gain = "; ".join(changes) or "nothing: it has memory already"
-        gain = escape_strings(plan.problems[0]) if plan.problems else gain
+        gain = show.escape_strings(plan.problems[0]) if plan.problems else gain
         rows.append((plan.target.title, terminal.cut_text(gain, room)))
     return terminal.table(("found", "would get"), rows)
 
@@ -237,7 +233,7 @@ def setup(
     """
     if unknown := [name for name in tools if name not in TARGETS]:
         raise click.UsageError(f"no tool {unknown[0]}; there are {', '.join(TARGETS)}")
-    machine = Machine.present()
+    machine = parts.Machine.present()
     project = None
     if scope == "project":  # around the working directory
         here = machine.directory
@@ -257,7 +253,7 @@ def setup(
                 f"mnem: tools use {url} only after a login: --url {url}", err=True
             )
     run = SetupRun(
-        client=connect_to_daemon(context),
+        client=calls.connect_to_daemon(context),
         machine=machine,
         project=project,
         assumes_yes=flags["yes"],
@@ -279,7 +275,7 @@ def save_typed_login(url: str, context: click.Context) -> None:
     replace a login on another server, or one made with a one-time code.
     """
     try:
-        former = saved_connection()
+        former = socket_path.saved_connection()
     except ValueError as error:
         raise InvalidRequest(str(error)) from error
     if former and (former.url != url.rstrip("/") or former.renew_at is not None):
@@ -312,7 +308,7 @@ class SetupRun:
     """A run of `mnem setup` with the options given, and a method for each mode."""
 
     client: Connection
-    machine: Machine
+    machine: parts.Machine
     project: Path | None
     """The folder of a setup for one project; None for the user's own files."""
     assumes_yes: bool
@@ -323,9 +319,9 @@ class SetupRun:
     def __post_init__(self) -> None:
         """Find our programs, and open the journal."""
         self.as_json = options.prints_json()
-        self.journal = SetupJournal(state_dir() / "setup")
-        programs = Programs.of(self.machine, Path(sys.argv[0]))
-        self.site = SetupSite(
+        self.journal = files.SetupJournal(paths.state_dir() / "setup")
+        programs = parts.Programs.of(self.machine, Path(sys.argv[0]))
+        self.site = parts.SetupSite(
             machine=self.machine, programs=programs, project=self.project
         )
 
@@ -481,7 +477,7 @@ class SetupRun:
         if not tools:
             checks = [check for check in checks if check.found or check.set_up]
         daemon = problem or "reachable"
-        saved = saved_connection()
+        saved = socket_path.saved_connection()
         memories = describe_memories(saved) if saved else ""
         missing = [*map(str, self.site.programs.missing)]
         if self.as_json:

@@ -8,22 +8,16 @@ from importlib.util import find_spec
 
 import click
 
+from mnemosyned import errors, version
 from mnemosyned.agents.mcp.pump import run as run_pump
-from mnemosyned.cli import options
-from mnemosyned.cli.arguments import COMPLETION_VARIABLE
-from mnemosyned.cli.calls import connect_to_daemon
-from mnemosyned.cli.main import CommandTable, mnem
+from mnemosyned.cli import arguments, calls, main, options, verb_command
 from mnemosyned.cli.output.show import show
 from mnemosyned.cli.output.terminal import say
 from mnemosyned.cli.registry import ADMINISTRATION
-from mnemosyned.cli.verb_command import make_verb_command
-from mnemosyned.errors import InvalidRequest, Kind
-from mnemosyned.verbs.retention import Prune
-from mnemosyned.verbs.upkeep import Watch
-from mnemosyned.version import install_command
+from mnemosyned.verbs import retention, upkeep
 
 
-@click.group(cls=CommandTable, group=ADMINISTRATION, invoke_without_command=True)
+@click.group(cls=main.CommandTable, group=ADMINISTRATION, invoke_without_command=True)
 @click.pass_context
 def admin(context: click.Context) -> None:
     """List the commands for owners, databases and servers.
@@ -39,7 +33,7 @@ def archive() -> None:
     """Limit what the archive keeps."""
 
 
-archive.add_command(make_verb_command("prune", Prune))
+archive.add_command(verb_command.make_verb_command("prune", retention.Prune))
 
 
 def completion_script(shell: str) -> str:
@@ -49,7 +43,7 @@ def completion_script(shell: str) -> str:
 
     script = get_completion_class(shell)
     assert script  # noqa: S101 click has these three
-    return script(mnem, {}, "mnem", COMPLETION_VARIABLE).source()
+    return script(main.mnem, {}, "mnem", arguments.COMPLETION_VARIABLE).source()
 
 
 @click.command()
@@ -110,17 +104,17 @@ def top(context: click.Context) -> int:
         say(
             "the live view needs Textual, which is not installed; install it:", err=True
         )
-        say(install_command("top"))  # on one line, to be copied
-        return options.EXIT_OF_KIND[Kind.INVALID]
+        say(version.install_command("top"))  # on one line, to be copied
+        return options.EXIT_OF_KIND[errors.Kind.INVALID]
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             "the live view needs a terminal; mnem status prints the state once"
         )
     # Loaded here: Textual takes longer to load than most commands run.
     from mnemosyned.cli.commands.top_app import Top  # noqa: PLC0415
 
-    state_connection = connect_to_daemon(context, timeout_s=STATE_TIMEOUT_S)
-    Top(state_connection, connect_to_daemon(context)).run()
+    state_connection = calls.connect_to_daemon(context, timeout_s=STATE_TIMEOUT_S)
+    Top(state_connection, calls.connect_to_daemon(context)).run()
     return 0
 
 
@@ -146,5 +140,5 @@ def watch(
     if remove and not paths:
         raise click.UsageError("--remove needs PATHS; mnem watch --list shows them")
     absolute = [path and os.path.realpath(os.path.expanduser(path)) for path in paths]  # noqa: PTH111 leaves an unknown ~user
-    with connect_to_daemon(context) as client:
-        show(client.call(Watch(absolute, remove=remove)))
+    with calls.connect_to_daemon(context) as client:
+        show(client.call(upkeep.Watch(absolute, remove=remove)))

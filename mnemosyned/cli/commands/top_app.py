@@ -28,8 +28,7 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.memory.values import Hit, MemoryRecord
 from mnemosyned.text.display import escape_invisible, escape_line
-from mnemosyned.verbs.memories import Expand, Get, Got, Recall, Recalled
-from mnemosyned.verbs.upkeep import Event, Sleep
+from mnemosyned.verbs import memories, upkeep
 
 _STYLED = re.compile("\x1b\\[(\\d+)m(.*?)\x1b\\[0m")
 STYLES = {"1": "bold", "2": "dim"} | {
@@ -119,7 +118,7 @@ class SearchScreen(OverlayScreen):
     def _search(self, question: str) -> None:
         """Search for memories in a thread, and show the hits or the error on the screen."""
         try:
-            recalled = self._connection.call(Recall(question, limit=50))
+            recalled = self._connection.call(memories.Recall(question, limit=50))
         except MnemosynedError as error:
             self.app.call_from_thread(self._show_note_line, error.message)
         else:
@@ -130,7 +129,7 @@ class SearchScreen(OverlayScreen):
         shown = Content(escape_line(words))
         self.query_one("#note", Static).update(shown)
 
-    def _show_hits(self, recalled: Recalled) -> None:
+    def _show_hits(self, recalled: memories.Recalled) -> None:
         """Show the hits and the note of a search on the screen, and select the first hit."""
         hits = self.query_one("#hits", OptionList)
         hits.clear_options()
@@ -168,9 +167,9 @@ class RecordScreen(OverlayScreen):
     def _read_record(self) -> None:
         """Read the memory, or summary with originals, in a thread; show it or the error."""
         try:
-            result: object = self._connection.call(Get(self._record))
-            if isinstance(result, Got) and result.episode:
-                result = self._connection.call(Expand(self._record))
+            result: object = self._connection.call(memories.Get(self._record))
+            if isinstance(result, memories.Got) and result.episode:
+                result = self._connection.call(memories.Expand(self._record))
             text = unstyle(render(result))
         except MnemosynedError as error:
             text = error.message
@@ -227,8 +226,8 @@ class Top(App[None]):
         self._call_connection = call_connection
         self._feed = Feed(self._state_connection)
         self._has_ended = threading.Event()
-        self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
-        self._events_shown: list[Event] = []
+        self._events: deque[upkeep.Event] = deque(maxlen=EVENTS_KEPT)
+        self._events_shown: list[upkeep.Event] = []
         self._paused = False
         self._shown: Sequence[MemoryRecord] = ()
 
@@ -365,15 +364,15 @@ class Top(App[None]):
     def action_sleep(self) -> None:
         """Have the daemon run a sleep cycle, and show a notification at its end."""
         self.notify("a sleep cycle was asked for")
-        self._run_sleep(Sleep())
+        self._run_sleep(upkeep.Sleep())
 
     def action_pause(self) -> None:
         """Pause automatic sleep for an hour, or resume it if paused; show a notification."""
         minutes = 0 if self._paused else 60
-        self._run_sleep(Sleep(pause_minutes=minutes))
+        self._run_sleep(upkeep.Sleep(pause_minutes=minutes))
 
     @work(thread=True, group="calls")
-    def _run_sleep(self, request: Sleep) -> None:
+    def _run_sleep(self, request: upkeep.Sleep) -> None:
         """Send a request in a thread, and show a notification of its result or error."""
         try:
             report = self._call_connection.call(request)

@@ -11,11 +11,10 @@ from time import monotonic
 
 from click import style
 
+from mnemosyned import errors, instants
 from mnemosyned.cli.commands.now import event_text
 from mnemosyned.cli.output.terminal import count_of, duration_text, local_time
 from mnemosyned.client.connection import Connection
-from mnemosyned.errors import UnknownVerb
-from mnemosyned.instants import in_zone
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry
 from mnemosyned.memory.values import AgentActivity, MemoryRecord, Tier
 from mnemosyned.text.display import escape_line
@@ -204,7 +203,7 @@ class Feed:
         stats = self._connection.call(Status())
         try:
             page = self._connection.page("/metrics")
-        except UnknownVerb:  # as for one of its owners
+        except errors.UnknownVerb:  # as for one of its owners
             page = ""
         self.minute.add(read_figures(page, moment=monotonic()))
         watched_s = self._watched_s(stats)
@@ -401,7 +400,7 @@ def event_lines(happened: Sequence[Event], limit: int) -> list[str]:
 
 def _event_line(event: Event) -> str:
     """Return the line of an event: time, words and session; a failed request is red."""
-    time = in_zone(event.at, None).isoformat(" ")[11:19]
+    time = instants.in_zone(event.at, None).isoformat(" ")[11:19]
     words = escape_line(event_text(event) or event.kind.value.replace("_", " "))
     if event.kind is EventKind.REFUSED:
         words = style(words, fg="red")
@@ -427,6 +426,6 @@ def problem_lines(stats: Stats) -> list[str]:
 
 def record_line(moment: datetime, source: str | None, content: str) -> str:
     """Return a memory or hit as one line: time, source and content."""
-    time = in_zone(moment, None).isoformat(" ")[5:16]
+    time = instants.in_zone(moment, None).isoformat(" ")[5:16]
     head = f"{time}  {escape_line(source or '-'):<12.12}  "
     return f"{style(head, dim=True)}{escape_line(' '.join(content.split()))}"

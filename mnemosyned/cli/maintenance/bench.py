@@ -12,19 +12,16 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from mnemosyned.agents.hooks.events import CLIENTS
-from mnemosyned.agents.hooks.service import HookEnvelope, HookService
-from mnemosyned.assembly.build import OpenMemory, open_memory
-from mnemosyned.assembly.embedded import private_directory
+from mnemosyned import errors, instants
+from mnemosyned.agents.hooks import events, service
+from mnemosyned.assembly import build, embedded
 from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.conversation import injection_lines
 from mnemosyned.cli.output.show import escape_strings, say_result
 from mnemosyned.cli.output.terminal import count_of, local_time, progress_line, say
 from mnemosyned.config.loading import load_config
-from mnemosyned.errors import InvalidRequest
 from mnemosyned.importers.importer import START, ImportItem, ImportSource
 from mnemosyned.importers.run import plan_import
-from mnemosyned.instants import in_zone
 from mnemosyned.memory.injections import (
     Injection,
     InjectionFilter,
@@ -32,9 +29,7 @@ from mnemosyned.memory.injections import (
     InjectionOutcome,
 )
 from mnemosyned.text.token_counts import TokenEstimator
-from mnemosyned.verbs.memories import Remember
-from mnemosyned.verbs.request import instant
-from mnemosyned.verbs.upkeep import Sleep
+from mnemosyned.verbs import memories, request, upkeep
 
 FORMATS = ("transcript", "specstory", "opencode", "opencode-files")
 """Import formats that are conversations with agents."""
@@ -45,7 +40,7 @@ _PROJECT_FOLDER = re.compile(r".*/(?:projects|tmp)/[^/]+(?=/)")
 """Folder in which Cursor or Gemini CLI keeps a project, as their transcripts do not name its directory."""
 
 
-Said = tuple[datetime, Remember]
+Said = tuple[datetime, memories.Remember]
 """A message of a saved conversation, and when it was said."""
 
 
@@ -104,19 +99,19 @@ def read_conversations(paths: Sequence[Path], report: BenchReport) -> list[Said]
         for record in part.format.read(part.source, START):
             if not isinstance(record, ImportItem):
                 continue
-            said_at = instant(record.memory.created_at)
+            said_at = request.instant(record.memory.created_at)
             if said_at is None:
                 report.undated += 1
                 continue
             metadata = {**directory, **record.memory.metadata}
             messages.append((said_at, replace(record.memory, metadata=metadata)))
             if len(messages) > MESSAGES_MAX:
-                raise InvalidRequest(
+                raise errors.InvalidRequest(
                     f"there are more than {MESSAGES_MAX:,} messages; name a part of the folder",
                     field="path",
                 )
     if not messages:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             "no conversation with an agent was found there; name a folder such as "
             "~/.claude/projects, ~/.codex/sessions or PROJECT/.specstory/history",
             field="path",
@@ -128,12 +123,12 @@ class ConversationReplay:
     """The replay of saved conversations through the hooks of a new memory."""
 
     def __init__(
-        self, memory: OpenMemory, clock: ReplayClock, report: BenchReport
+        self, memory: build.OpenMemory, clock: ReplayClock, report: BenchReport
     ) -> None:
         self._memory = memory
         self._clock = clock
         self._report = report
-        self._hooks = HookService(memory.service)
+        self._hooks = service.HookService(memory.service)
         self._counter = TokenEstimator()
         self._seen: set[str] = set()
         self._directories: set[str] = set()
@@ -151,7 +146,7 @@ class ConversationReplay:
         for number, (said_at, message) in enumerate(messages, 1):
             if said_at >= night:
                 self._clock.moment = night
-                self._memory.service.call(Sleep(force=True))
+                self._memory.service.call(upkeep.Sleep(force=True))
                 night = self._next_night(said_at)
             self._clock.moment = said_at
             if message.session not in self._seen:
@@ -174,21 +169,21 @@ class ConversationReplay:
 
     def _next_night(self, moment: datetime) -> datetime:
         """Return in UTC the first time after `moment` at which a day ends in the local zone."""
-        local = in_zone(moment, None).replace(tzinfo=None)
+        local = instants.in_zone(moment, None).replace(tzinfo=None)
         night = datetime.combine(local, NIGHT)
-        return in_zone(night + timedelta(days=night <= local), UTC)
+        return instants.in_zone(night + timedelta(days=night <= local), UTC)
 
     def _call_hook(
-        self, message: Remember, event: str, payload: Mapping[str, object]
+        self, message: memories.Remember, event: str, payload: Mapping[str, object]
     ) -> None:
         """Call a hook as the message's tool would, and count the texts returned in the report."""
         ledger, report = self._memory.store.injections, self._report
         named, _, conversation = message.session.partition(":")
-        client = named if named in CLIENTS else "agent"
+        client = named if named in events.CLIENTS else "agent"
         session = InjectionFilter(session=f"{client}:{conversation}")
         before = ledger.find(session, limit=1)
         self._hooks.handle_call(
-            HookEnvelope(
+            service.HookEnvelope(
                 payload={
                     "client": client,
                     "hook_event_name": event,
@@ -231,16 +226,16 @@ def bench(paths: tuple[Path, ...], *, show: bool) -> None:
     report = BenchReport()
     for path in paths:
         if not path.exists():
-            raise InvalidRequest(f"there is no {path}", field="path")
+            raise errors.InvalidRequest(f"there is no {path}", field="path")
     messages = read_conversations(paths, report)
     clock = ReplayClock(messages[0][0])
-    with private_directory() as directory:
+    with embedded.private_directory() as directory:
         config = load_config(
             overrides={"database": str(directory / "memory.db"), "auto_sleep": False}
         )
         size = sum(len(message.content) for _, message in messages)
         with (
-            open_memory(config, clock=clock) as memory,
+            build.open_memory(config, clock=clock) as memory,
             progress_line("replaying", "message", size) as advance,
         ):
             ConversationReplay(memory, clock, report).run(messages, advance)

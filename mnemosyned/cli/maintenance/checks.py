@@ -27,16 +27,14 @@ from pathlib import Path
 from typing import cast
 
 from mnemosyned import errors, paths
-from mnemosyned.agents.hooks import spool
-from mnemosyned.agents.hooks.withheld import describe_own_settings
+from mnemosyned.agents.hooks import spool, withheld
 from mnemosyned.agents.setup.files import SetupJournal
 from mnemosyned.agents.setup.parts import Machine, Programs, SetupSite
 from mnemosyned.agents.setup.targets import TARGETS
 from mnemosyned.agents.setup.tools import check_tool
 from mnemosyned.assembly.stores import find_server_exposures, refuses_writes
 from mnemosyned.backup_schedule import is_backup_overdue
-from mnemosyned.cli.maintenance import service
-from mnemosyned.cli.maintenance.databases import check_restorable
+from mnemosyned.cli.maintenance import databases, service
 from mnemosyned.cli.output.terminal import count_of, local_time
 from mnemosyned.client.connection import Connection
 from mnemosyned.client.http import exchange
@@ -46,10 +44,8 @@ from mnemosyned.models.catalog import MAGIC, ModelStore
 from mnemosyned.models.encoder_file import DISTRIBUTION, RESOURCES, checked_resource
 from mnemosyned.service import backups
 from mnemosyned.socket_path import EVERYWHERE, LOCAL, SERVER, saved_connection
-from mnemosyned.storage.sqlite import repair, schema
-from mnemosyned.storage.sqlite.connections import commit_frames_in_log
+from mnemosyned.storage.sqlite import connections, ownership, repair, schema
 from mnemosyned.storage.sqlite.copies import SQLITE, open_to_read
-from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 from mnemosyned.storage.sqlite.repair import count_lacking_values
 from mnemosyned.verbs.upkeep import Stats
 from mnemosyned.version import __version__, pip_command
@@ -115,7 +111,7 @@ class Installation:
     config_problem: str = ""
     database: Path
     socket: Path
-    process: DatabaseProcess | None = None
+    process: ownership.DatabaseProcess | None = None
     status: Stats | None = None
     """The daemon's status; None if it does not answer."""
     unreachable: str = ""
@@ -160,7 +156,7 @@ def check_settings(installation: Installation) -> Iterator[Finding]:
     if key and not os.access(Path(key).expanduser(), os.R_OK):
         text = f"llm.api_key_file: {key} cannot be read (or set {loading.API_KEY_VARIABLE})"
         yield problem("settings", text, "mnem config edit")
-    if words := describe_own_settings():
+    if words := withheld.describe_own_settings():
         yield note("settings", f"hooks on this machine: {words}")
     file = installation.config_file
     where = str(file) if file.exists() else "all defaults; no file"
@@ -473,7 +469,7 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
     database = installation.database
     name = glob.escape(database.name)
     if installation.process is None:
-        if (left := commit_frames_in_log(database)) is not None:
+        if (left := connections.commit_frames_in_log(database)) is not None:
             frames = count_of(len(left), "transaction")
             text = f"a crash left a log with {frames}; the next start reads it"
             yield note(CHECK, text, "mnem start")
@@ -616,7 +612,7 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
                 yield note("backups", text, f"mnem config set backup.dir {folder}")
         return
     try:
-        check_restorable(folder / newest.name, installation.database)
+        databases.check_restorable(folder / newest.name, installation.database)
     except errors.MnemosynedError as error:
         yield problem("backups", f"the newest backup: {error.message}", "mnem backup")
         return

@@ -13,38 +13,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mnemosyned.assembly.build import open_memory
-from mnemosyned.assembly.stores import open_server, open_store_of
-from mnemosyned.cli.calls import on_interrupt
-from mnemosyned.cli.maintenance import service
-from mnemosyned.cli.maintenance.audit import replay
-from mnemosyned.cli.options import EXIT_NOTHING, json_option
-from mnemosyned.cli.output import terminal
-from mnemosyned.cli.output.show import say_result
-from mnemosyned.config.loading import config_file, load_config
-from mnemosyned.config.settings import (
-    BackupConfig,
-    Config,
-    DatabaseLocation,
-    is_server,
-    without_password,
-)
+from mnemosyned import paths
+from mnemosyned.assembly import build, stores
+from mnemosyned.cli import calls, options
+from mnemosyned.cli.maintenance import audit, service
+from mnemosyned.cli.output import show, terminal
+from mnemosyned.config import loading, settings
 from mnemosyned.errors import DatabaseInUse, InvalidRequest, PartlyDone, StorageFailed
 from mnemosyned.memory.engine_ports import LOCAL_NAME
 from mnemosyned.memory.ports import CopyReport, MemoryStore
-from mnemosyned.paths import (
-    DATABASE_PATH_BYTES_MAX,
-    DATABASE_SUFFIX,
-    require_usable_path,
-    shipped,
-)
+from mnemosyned.service import exchange, intake
 from mnemosyned.service.backups import forgotten_since
-from mnemosyned.service.exchange import Moving, compare_recalls, count_stored
-from mnemosyned.service.intake import split_into_chunks
 from mnemosyned.storage.sqlite import copies
 from mnemosyned.storage.sqlite.ownership import database_owner, lock_database
-from mnemosyned.verbs.request import NAMES_MAX
-from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs import request, retention
 
 if TYPE_CHECKING:
     from mnemosyned.storage.postgres.store import PostgresServer
@@ -71,7 +53,7 @@ def check_restorable(backup: Path, database: Path) -> None:
     """Raise `InvalidRequest` if `backup` is damaged or the database itself, `SchemaTooNew` if too new."""
     if backup.exists() and database.exists() and backup.samefile(database):
         raise InvalidRequest(f"{backup} is the database itself", field="file")
-    copies.check_backup(backup, shipped("migrations"))
+    copies.check_backup(backup, paths.shipped("migrations"))
 
 
 def restore_database(
@@ -103,11 +85,11 @@ def restore_database(
         if not (forgotten and forget_again):
             return
         # The list of the backup folder has it already, from the time when it was forgotten.
-        backups = BackupConfig(dir=f"{copy}.backups")
-        config = Config(database=str(copy), auto_sleep=False, backup=backups)
-        with open_memory(config) as memory:
-            for chunk in split_into_chunks(forgotten, NAMES_MAX):
-                memory.service.call(Forget(id=list(chunk), now=True))
+        backups = settings.BackupConfig(dir=f"{copy}.backups")
+        config = settings.Config(database=str(copy), auto_sleep=False, backup=backups)
+        with build.open_memory(config) as memory:
+            for chunk in intake.split_into_chunks(forgotten, request.NAMES_MAX):
+                memory.service.call(retention.Forget(id=list(chunk), now=True))
         copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)
         copies.flush(copy)
 
@@ -142,7 +124,7 @@ def restore_database(
     help="Forget again what was forgotten after the backup was made.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
-@json_option()
+@options.json_option()
 def restore_db(
     file: Path, database: Path | None, *, restart: bool, forget_again: bool, yes: bool
 ) -> None:
@@ -154,11 +136,11 @@ def restore_db(
     The backup also restores memories that were forgotten after it was made. The command counts
     them, and --forget-again forgets them again, by a list in the folder of backups.
     """
-    config = load_config(config_file())
+    config = loading.load_config(loading.config_file())
     target = config.database_path
     if database:  # it is set aside under a longer name
         target = parse_location(str(database), field="database").file or target
-    backup = require_usable_path(str(file), field="file").absolute()
+    backup = paths.require_usable_path(str(file), field="file").absolute()
     process = database_owner(target)
     if process and not restart:
         raise DatabaseInUse(
@@ -179,7 +161,7 @@ def restore_db(
     finally:
         if stopped:
             service.start_again(stopped)
-    say_result(restored, restore_text(restored))
+    show.say_result(restored, restore_text(restored))
 
 
 def restore_text(restored: RestoredDatabase) -> str:
@@ -245,21 +227,24 @@ class MoveReport:
     left_out: str = LEFT_OUT
 
 
-def parse_location(text: str, *, field: str | None = None) -> DatabaseLocation:
+def parse_location(text: str, *, field: str | None = None) -> settings.DatabaseLocation:
     """Return the database that a URL or path names. Raises `InvalidRequest` for the `field`."""
-    if is_server(text):
-        return DatabaseLocation(url=text)
-    path = require_usable_path(
-        text, field=field, suffix=DATABASE_SUFFIX, bytes_max=DATABASE_PATH_BYTES_MAX
+    if settings.is_server(text):
+        return settings.DatabaseLocation(url=text)
+    path = paths.require_usable_path(
+        text,
+        field=field,
+        suffix=paths.DATABASE_SUFFIX,
+        bytes_max=paths.DATABASE_PATH_BYTES_MAX,
     )
-    return DatabaseLocation(path.absolute())
+    return settings.DatabaseLocation(path.absolute())
 
 
 def move(
-    source: DatabaseLocation,
-    target: DatabaseLocation,
+    source: settings.DatabaseLocation,
+    target: settings.DatabaseLocation,
     *,
-    config: Config,
+    config: settings.Config,
     owner: str = LOCAL_NAME,
 ) -> MoveReport:
     """Copy all records from one database into another, then compare both; return the report.
@@ -273,13 +258,13 @@ def move(
         _refuse_in_use(location, config, owner)
     with ExitStack() as stack:
         old = stack.enter_context(_open_claimed(source, owner))
-        size = count_stored(old.exchange)
+        size = exchange.count_stored(old.exchange)
         if size is None:
             raise InvalidRequest(
                 f"{source} is empty: there is nothing to move", field="from"
             )
         new = stack.enter_context(_open_claimed(target, owner))
-        moving = Moving(old.exchange, new.exchange)
+        moving = exchange.Moving(old.exchange, new.exchange)
         with terminal.progress_line("moving", "record", size) as advance:
             try:
                 moving.deliver(advance)
@@ -290,7 +275,7 @@ def move(
                 ) from error
         with terminal.progress_line("comparing", "record", size) as advance:
             compared = moving.compare(advance)
-        differing = compare_recalls(
+        differing = exchange.compare_recalls(
             old.search, new.search, compared.sample, now=datetime.now(UTC)
         )
     return MoveReport(
@@ -306,7 +291,9 @@ def move(
     )
 
 
-def _refuse_unmovable(source: DatabaseLocation, target: DatabaseLocation) -> None:
+def _refuse_unmovable(
+    source: settings.DatabaseLocation, target: settings.DatabaseLocation
+) -> None:
     """Raise `InvalidRequest` for two files, two servers, or a path that does not exist."""
     if source.file and target.file:
         raise InvalidRequest(
@@ -324,7 +311,9 @@ def _refuse_unmovable(source: DatabaseLocation, target: DatabaseLocation) -> Non
         raise InvalidRequest(f"there is no folder {target.file.parent}", field="to")
 
 
-def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> None:
+def _refuse_in_use(
+    location: settings.DatabaseLocation, config: settings.Config, owner: str
+) -> None:
     """Raise `DatabaseInUse` if a process on this machine has the database open.
 
     A daemon of several owners may keep running: if it changes `owner`'s memory, `Moving.compare` fails.
@@ -342,9 +331,11 @@ def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> No
 
 
 @contextmanager
-def _open_claimed(location: DatabaseLocation, owner: str) -> Iterator[MemoryStore]:
+def _open_claimed(
+    location: settings.DatabaseLocation, owner: str
+) -> Iterator[MemoryStore]:
     """Yield an owner's store, in which no cycle can run. Raises `SleepInProgress`."""
-    with open_store_of(location, owner) as store, store.sleep.claim():
+    with stores.open_store_of(location, owner) as store, store.sleep.claim():
         yield store
 
 
@@ -369,7 +360,7 @@ def _open_claimed(location: DatabaseLocation, owner: str) -> Iterator[MemoryStor
     show_default=True,
     help="Whose memory it is on the server.",
 )
-@json_option()
+@options.json_option()
 def move_command(to: str, source: str | None, owner: str) -> int:
     """Move all that is kept from a file to a PostgreSQL server, or back.
 
@@ -377,20 +368,20 @@ def move_command(to: str, source: str | None, owner: str) -> int:
     end both are compared record by record, and asked the same questions. Stop the daemon first,
     unless you move only the memory of an owner that it serves over TCP.
     """
-    config = load_config(config_file())
+    config = loading.load_config(loading.config_file())
     origin = parse_location(source, field="from") if source else config.location
     target = parse_location(to, field="to")
-    with on_interrupt("interrupted; repeat the command to go on from there"):
+    with calls.on_interrupt("interrupted; repeat the command to go on from there"):
         done = move(origin, target, config=config, owner=owner)
-    say_result(done, "\n".join(_move_lines(done, target)))
+    show.say_result(done, "\n".join(_move_lines(done, target)))
     if done.differing:
         ids = ", ".join(done.differing)
         terminal.say(f"recall answers otherwise for the words of {ids}", err=True)
-        return EXIT_NOTHING
+        return options.EXIT_NOTHING
     return 0
 
 
-def _move_lines(done: MoveReport, target: DatabaseLocation) -> Iterator[str]:
+def _move_lines(done: MoveReport, target: settings.DatabaseLocation) -> Iterator[str]:
     """Yield the lines of a move's report: counts, comparison, and the command to use the target."""
     things = ", ".join(
         terminal.count_of(done.counts[kind], noun)
@@ -411,7 +402,7 @@ def _move_lines(done: MoveReport, target: DatabaseLocation) -> Iterator[str]:
         name = done.owner
         command = f"mnem owner token add {name}; of a group: mnem owner group join {name} OWNER"
     elif target.url:
-        bare = without_password(target.url, shown="")
+        bare = settings.without_password(target.url, shown="")
         command = f"mnem config set database {shlex.quote(bare)}"
         if bare != target.url:
             command += "\nwithout the password, which libpq takes from ~/.pgpass"
@@ -438,7 +429,7 @@ def db() -> None:
     metavar="LOGIN",
     help="A login that owns no tables; it gets the rights that a daemon needs.",
 )
-@json_option()
+@options.json_option()
 def migrate(url: str | None, serving: str | None) -> None:
     """Bring the tables up to date, and the rights of the role in which requests work.
 
@@ -446,18 +437,20 @@ def migrate(url: str | None, serving: str | None) -> None:
     --serving names a login that owns no tables, and gives it the rights that a daemon needs.
     """
     server = (
-        open_server(DatabaseLocation(url=url)) if url else _open_configured_server()
+        stores.open_server(settings.DatabaseLocation(url=url))
+        if url
+        else _open_configured_server()
     )
     migrated = server.migrate(serving=serving)
     before, after = migrated.before, migrated.after
     change = f"before {before}" if after != before else "as it was"
     lines = [f"{statement};" for statement in migrated.statements]
     lines.append(f"schema version {after}, {change}")
-    say_result(migrated, "\n".join(lines))
+    show.say_result(migrated, "\n".join(lines))
 
 
 @db.command()
-@json_option()
+@options.json_option()
 def purge() -> int:
     """Rewrite tables and log, so that no deleted word is left in the server's files.
 
@@ -475,8 +468,8 @@ def purge() -> int:
         lines.append(f"write-ahead log: {files} written over")
     lines += [f"not done: {step}" for step in purged.undone]
     lines += [f"words may be left in {place}" for place in purged.left]
-    say_result(purged, "\n".join(lines))
-    return EXIT_NOTHING if purged.undone else 0
+    show.say_result(purged, "\n".join(lines))
+    return options.EXIT_NOTHING if purged.undone else 0
 
 
 @db.command()
@@ -487,7 +480,7 @@ def purge() -> int:
     show_default=True,
     help="Parts of each table, which the nodes share: a few for each node there will ever be.",
 )
-@json_option()
+@options.json_option()
 def distribute(shards: int) -> None:
     """Distribute the tables over the nodes of Citus, an owner's rows on one node.
 
@@ -500,12 +493,12 @@ def distribute(shards: int) -> None:
     if distributed.tables:
         tables = terminal.count_of(len(distributed.tables), "table")
         text = f"distributed {tables} by their owner over {nodes}"
-    say_result(distributed, "\n".join([text, *distributed.advice]))
+    show.say_result(distributed, "\n".join([text, *distributed.advice]))
 
 
 def _open_configured_server() -> PostgresServer:
     """Return the database server that the settings name. Raises `ConfigInvalid` if they name none."""
-    return open_server(load_config(config_file()).location)
+    return stores.open_server(loading.load_config(loading.config_file()).location)
 
 
-db.add_command(replay)
+db.add_command(audit.replay)

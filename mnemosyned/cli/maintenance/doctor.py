@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
+from mnemosyned import backup_schedule, paths, socket_path
 from mnemosyned.assembly.build import check_settings as check_rules
-from mnemosyned.backup_schedule import STAMP
-from mnemosyned.cli.maintenance import checks
+from mnemosyned.cli.maintenance import checks, service
 from mnemosyned.cli.maintenance.checks import (
     Finding,
     Installation,
@@ -22,15 +22,11 @@ from mnemosyned.cli.maintenance.checks import (
     Severity,
     warning,
 )
-from mnemosyned.cli.maintenance.service import configured_daemon
 from mnemosyned.cli.options import EXIT_NOTHING, json_option, prints_json
 from mnemosyned.cli.output.terminal import count_of, hanging_text, say, say_json
 from mnemosyned.client.connection import Connection
-from mnemosyned.config.loading import config_file, load_config
-from mnemosyned.config.settings import Config, is_server
+from mnemosyned.config import loading, settings
 from mnemosyned.errors import ConfigInvalid, MnemosynedError
-from mnemosyned.paths import default_config_file, default_socket, shipped, state_dir
-from mnemosyned.socket_path import CONFIG_VARIABLE
 from mnemosyned.storage.sqlite.copies import copy_beside, flush, open_to_read
 from mnemosyned.storage.sqlite.ownership import lock_database
 from mnemosyned.storage.sqlite.repair import extract_values_again, repair_database
@@ -62,7 +58,7 @@ SLOW = (checks.check_database, checks.check_backups)
 def examine(installation: Installation, *, slow: bool = True) -> list[Finding]:
     """Run all checks that apply, slow ones only if `slow`; return findings, and warnings for failed checks."""
     findings: list[Finding] = []
-    no_file = is_server(installation.config.database)
+    no_file = settings.is_server(installation.config.database)
     no_file |= checks.is_memory_elsewhere(installation)
     for check, is_about_file in CHECKS.items():
         if (no_file and is_about_file) or (check in SLOW and not slow):
@@ -77,22 +73,22 @@ def examine(installation: Installation, *, slow: bool = True) -> list[Finding]:
 
 def present_installation(*, deep: bool = False) -> Installation:
     """Return this user's installation, even with broken settings; `deep` lets checks take long."""
-    file = config_file() or default_config_file()
-    config, config_problem = Config(), ""
+    file = loading.config_file() or paths.default_config_file()
+    config, config_problem = settings.Config(), ""
     try:
-        is_there = bool(os.environ.get(CONFIG_VARIABLE)) or file.exists()
-        config = load_config(file if is_there else None)
+        is_there = bool(os.environ.get(socket_path.CONFIG_VARIABLE)) or file.exists()
+        config = loading.load_config(file if is_there else None)
         check_rules(config)  # by the rules of one part
     except ConfigInvalid as error:
         config_problem = error.message
-    database, socket = state_dir() / "memory.db", default_socket()
+    database, socket = paths.state_dir() / "memory.db", paths.default_socket()
     with suppress(ConfigInvalid):  # a check is about that
         database = config.database_path
     with suppress(ConfigInvalid):
         socket = config.socket_path
     process, status, unreachable = None, None, ""
     with suppress(MnemosynedError, OSError):  # check_daemon looks at the lock itself
-        process = configured_daemon(config)
+        process = service.configured_daemon(config)
     if process and process.socket is None:
         unreachable = "it is a program with the memory in it, not a daemon"
     elif process:
@@ -147,7 +143,7 @@ def _repair_database(database: Path, remedies: set[Remedy]) -> Iterator[str]:
                 backup = back_up_for_repair(database)
                 yield f"backed up the database to {backup}"
                 if Remedy.DATABASE in remedies:
-                    yield from repair_database(database, shipped("migrations"))
+                    yield from repair_database(database, paths.shipped("migrations"))
                 if Remedy.VALUES in remedies:
                     yield from extract_values_again(database)
     except MnemosynedError as error:
@@ -163,7 +159,7 @@ def back_up_for_repair(database: Path) -> Path:
     folder = database.with_name("backups")
     folder.mkdir(mode=0o700, exist_ok=True)
     # No dated backup: it has the faults that are about to be mended.
-    target = folder / f"before-repair-{datetime.now(UTC):{STAMP}}.db"
+    target = folder / f"before-repair-{datetime.now(UTC):{backup_schedule.STAMP}}.db"
     with closing(open_to_read(database)) as source:
         copy_beside(source, target).replace(target)
     flush(folder)

@@ -22,8 +22,7 @@ from mnemosyned.assembly.stores import (
     open_owned_stores,
     open_owners,
 )
-from mnemosyned.cli import options
-from mnemosyned.cli.calls import connect_to_daemon
+from mnemosyned.cli import calls, options
 from mnemosyned.cli.commands.backup import check_target, open_whole_file
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import (
@@ -68,7 +67,7 @@ def _administer(request: Request[R]) -> R:
     context = click.get_current_context()
     config = None if options.typed_url(context) else load_config(config_file())
     if config is None or (config.location.file and options.typed_remote(context)):
-        with connect_to_daemon(context) as daemon:
+        with calls.connect_to_daemon(context) as daemon:
             return daemon.call(validate(request))
     with (
         open_owners(config.location) as owners,

@@ -25,17 +25,13 @@ from typing import Any
 import click
 import msgspec
 
-from mnemosyned import errors
+from mnemosyned import errors, instants, paths, socket_path
 from mnemosyned.cli import calls
 from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.terminal import count_of, say, show_progress
 from mnemosyned.client.address import SocketAddress
 from mnemosyned.client.connection import Connection
-from mnemosyned.config import loading
-from mnemosyned.config.settings import ENVIRONMENT_PREFIX, KEYS, Config, variable
-from mnemosyned.instants import in_zone
-from mnemosyned.paths import state_dir
-from mnemosyned.socket_path import SOCKET_VARIABLE
+from mnemosyned.config import loading, settings
 from mnemosyned.storage.sqlite.ownership import DatabaseProcess, database_owner
 from mnemosyned.verbs.upkeep import Status
 
@@ -50,16 +46,16 @@ ANSWER_S = 10.0
 
 def log_path() -> Path:
     """Return the path of the log of a daemon started by `mnem start`."""
-    return state_dir() / "mnemosyned.log"
+    return paths.state_dir() / "mnemosyned.log"
 
 
-def configured_daemon(config: Config) -> DatabaseProcess | None:
+def configured_daemon(config: settings.Config) -> DatabaseProcess | None:
     """Return the process that has locked the configured database, or listens on the socket, or None.
 
     The process may not answer, or may be a program that embeds the memory, without a socket. A
     daemon whose socket is not the one in the environment is ignored.
     """
-    named = os.environ.get(SOCKET_VARIABLE)
+    named = os.environ.get(socket_path.SOCKET_VARIABLE)
     # The daemon may run with settings that it read before.
     with suppress(errors.ConfigInvalid):
         file = config.location.file
@@ -112,7 +108,7 @@ def daemon_environment(pid: int) -> dict[str, str]:
 
 
 def start_detached(
-    former: StoppedDaemon | None = None, *, config: Config | None = None
+    former: StoppedDaemon | None = None, *, config: settings.Config | None = None
 ) -> None:
     """Start a daemon in a new session, and print the process id once the daemon is ready.
 
@@ -123,7 +119,7 @@ def start_detached(
     others = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(ENVIRONMENT_PREFIX)
+        if not name.startswith(settings.ENVIRONMENT_PREFIX)
     }
     present = loading.settings_variables(os.environ, Path.cwd())
     environment = former.environment if former else present
@@ -252,7 +248,7 @@ def readable_line(line: str) -> str:
         return line
     level, timestamp = entry.pop("level", "info"), str(entry.pop("timestamp", ""))
     with suppress(ValueError):
-        moment = in_zone(datetime.fromisoformat(timestamp), None)
+        moment = instants.in_zone(datetime.fromisoformat(timestamp), None)
         timestamp = f"{moment:%Y-%m-%d %H:%M:%S}"
     if sentence := _event_sentence(entry):
         return f"{timestamp} {sentence}"
@@ -393,7 +389,7 @@ def stop() -> None:
         config = loading.load_config(loading.config_file())
     except errors.ConfigInvalid as error:
         calls.warn_of_ignored_mistake(error.message)
-        config = Config(socket=calls.configured_socket())
+        config = settings.Config(socket=calls.configured_socket())
     stop_daemon(config)
 
 
@@ -457,7 +453,7 @@ class StoppedDaemon:
     environment: Mapping[str, str]
 
 
-def start_daemon(config: Config) -> None:
+def start_daemon(config: settings.Config) -> None:
     """Start the daemon by systemd if its unit is installed, else as a detached process.
 
     If it runs already, only print its process. Raises `DatabaseInUse` if it has another database,
@@ -472,7 +468,7 @@ def start_daemon(config: Config) -> None:
     pid = _start_unit()
     theirs = daemon_environment(pid)
     ours = loading.settings_variables(os.environ, Path.cwd())
-    known = map(variable, (*KEYS, "config"))
+    known = map(settings.variable, (*settings.KEYS, "config"))
     unread = [name for name in known if name in ours and ours[name] != theirs.get(name)]
     if unread:
         names = ", ".join(unread)
@@ -480,7 +476,7 @@ def start_daemon(config: Config) -> None:
         say(f"it does not read {names} of this shell: {remedy}", err=True)
 
 
-def _report_running(config: Config) -> bool:
+def _report_running(config: settings.Config) -> bool:
     """Return whether a daemon runs already, and print its process if so.
 
     Raises `DatabaseInUse` if the daemon has another database, or a program has the configured one open.
@@ -501,7 +497,7 @@ def _report_running(config: Config) -> bool:
 
 
 def stop_daemon(
-    config: Config, *, database: Path | None = None
+    config: settings.Config, *, database: Path | None = None
 ) -> StoppedDaemon | None:
     """Stop the running daemon and wait for its end; return how to start it again, None if none runs.
 
@@ -564,7 +560,7 @@ def _refuse_program(process: DatabaseProcess) -> None:
         )
 
 
-def start_again(stopped: StoppedDaemon, config: Config | None = None) -> None:
+def start_again(stopped: StoppedDaemon, config: settings.Config | None = None) -> None:
     """Start a stopped daemon again: by systemd, or with its former options and environment.
 
     With `config`, accept a daemon that another process has already started with the same database.

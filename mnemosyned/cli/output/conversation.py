@@ -7,13 +7,7 @@ from collections.abc import Iterable, Iterator
 import click
 import msgspec
 
-from mnemosyned.cli.output.show import (
-    CELLS,
-    RENDERERS,
-    Renderer,
-    injections_row,
-    page_remark,
-)
+from mnemosyned.cli.output import show
 from mnemosyned.cli.output.terminal import (
     LINE_CHARS,
     count_of,
@@ -23,12 +17,7 @@ from mnemosyned.cli.output.terminal import (
     table,
     wrap_paragraph,
 )
-from mnemosyned.memory.injections import (
-    BriefingEdit,
-    InjectedLine,
-    Injection,
-    InjectionOutcome,
-)
+from mnemosyned.memory import injections
 from mnemosyned.memory.values import Learning, LearningScope
 from mnemosyned.verbs import conversation
 
@@ -113,7 +102,7 @@ def _message_lines(
         yield wrap_paragraph(cut_text(content, LINE_CHARS))
 
 
-RENDERERS[conversation.Learned] = Renderer(
+show.RENDERERS[conversation.Learned] = show.Renderer(
     lambda result: result.learning.id,
     lambda result: "\n".join(
         [
@@ -122,21 +111,25 @@ RENDERERS[conversation.Learned] = Renderer(
         ]
     ),
 )
-RENDERERS[conversation.LearningList] = Renderer(
+show.RENDERERS[conversation.LearningList] = show.Renderer(
     _learnings_text,
-    lambda result: page_remark(result, "no learning matches"),
+    lambda result: show.page_remark(result, "no learning matches"),
     lambda result: result.learnings,
     is_numbered=True,
 )
-RENDERERS[conversation.EditedLearning] = Renderer(
+show.RENDERERS[conversation.EditedLearning] = show.Renderer(
     lambda result: f"{result.id} was changed", _purge_remark
 )
-RENDERERS[conversation.RemovedLearning] = Renderer(
+show.RENDERERS[conversation.RemovedLearning] = show.Renderer(
     lambda result: f"{result.id} was removed", _purge_remark
 )
-RENDERERS[conversation.Assembled] = Renderer(_context_text, is_as_written=True)
-RENDERERS[conversation.Shortened] = Renderer(_compact_text, is_as_written=True)
-CELLS[Learning] = "id created_at kind session source text".split()
+show.RENDERERS[conversation.Assembled] = show.Renderer(
+    _context_text, is_as_written=True
+)
+show.RENDERERS[conversation.Shortened] = show.Renderer(
+    _compact_text, is_as_written=True
+)
+show.CELLS[Learning] = "id created_at kind session source text".split()
 
 
 def _number_texts(texts: Iterable[str], first: int) -> str:
@@ -155,25 +148,25 @@ def _ended_text(ended: conversation.EndedLine) -> str:
     return "\n".join(lines)
 
 
-RENDERERS[conversation.EndingList] = Renderer(
+show.RENDERERS[conversation.EndingList] = show.Renderer(
     lambda result, first: _number_texts(map(_ended_text, result.endings), first),
-    lambda result: page_remark(result, "no statement was ended"),
+    lambda result: show.page_remark(result, "no statement was ended"),
     lambda result: result.endings,
     is_numbered=True,
 )
-RENDERERS[conversation.UndoneEnding] = Renderer(
+show.RENDERERS[conversation.UndoneEnding] = show.Renderer(
     lambda result: f"{result.id}: {count_of(result.changed, 'ending')} changed"
 )
-CELLS[conversation.EndedLine] = (
+show.CELLS[conversation.EndedLine] = (
     "id by reason sentence successor at found_at undone".split()
 )
 
 
-def injection_lines(injection: Injection) -> Iterator[str]:
+def injection_lines(injection: injections.Injection) -> Iterator[str]:
     """Yield an injection as lines: its head, the prompt, and each line with its reason."""
     where = (injection.client, injection.session, injection.project)
     head = f"{local_time(injection.created_at)}  {injection.kind}  {'  '.join(filter(None, where))}"
-    if injection.outcome is not InjectionOutcome.UNKNOWN:
+    if injection.outcome is not injections.InjectionOutcome.UNKNOWN:
         head += f"  {injection.outcome.replace('_', ' ')}"
     yield click.style(f"{head}\n   {injection.id}", dim=True)
     if injection.prompt:
@@ -185,20 +178,20 @@ def injection_lines(injection: Injection) -> Iterator[str]:
         yield click.style(f"     {line.reason}; {line.id}", dim=True)
 
 
-RENDERERS[conversation.InjectionList] = Renderer(
+show.RENDERERS[conversation.InjectionList] = show.Renderer(
     lambda result, first: "\n".join(
         [
             _number_texts(("\n".join(injection_lines(each)) for each in result), first),
-            injections_row(result.totals),
+            show.injections_row(result.totals),
         ]
     ).strip(),
     lambda result: "" if result.injections else "no injection matches",
     lambda result: result.injections,
     is_numbered=True,
 )
-RENDERERS[conversation.RatedInjection] = Renderer(
+show.RENDERERS[conversation.RatedInjection] = show.Renderer(
     lambda result: (
-        f"{result.id}: {result.outcome.replace('_', ' ')}\n{injections_row(result.totals)}"
+        f"{result.id}: {result.outcome.replace('_', ' ')}\n{show.injections_row(result.totals)}"
     )
 )
 
@@ -218,19 +211,23 @@ def _briefing_text(result: conversation.Briefed) -> str:
     return "\n".join(shown)
 
 
-def _edit_text(edit: BriefingEdit) -> str:
+def _edit_text(edit: injections.BriefingEdit) -> str:
     """Return in words how a person changed a line of the briefing: pinned, dropped or reworded."""
     parts = ["pinned"] * edit.pinned + ["dropped"] * edit.dropped
     parts += [f"given as: {edit.text}"] * bool(edit.text)
     return "; ".join(parts) or "as its source has it"
 
 
-RENDERERS[conversation.Briefed] = Renderer(
+show.RENDERERS[conversation.Briefed] = show.Renderer(
     _briefing_text,
     lambda result: "" if result.lines else "nothing would be given here",
     lambda result: result.lines,
     is_as_written=True,
 )
-RENDERERS[BriefingEdit] = Renderer(lambda edit: f"{edit.id}: {_edit_text(edit)}")
-CELLS[InjectedLine] = "id reason text".split()
-CELLS[Injection] = "id created_at kind client session project outcome prompt".split()
+show.RENDERERS[injections.BriefingEdit] = show.Renderer(
+    lambda edit: f"{edit.id}: {_edit_text(edit)}"
+)
+show.CELLS[injections.InjectedLine] = "id reason text".split()
+show.CELLS[injections.Injection] = (
+    "id created_at kind client session project outcome prompt".split()
+)

@@ -36,8 +36,7 @@ from mnemosyned.memory.values import (
 )
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.display import cut_before_match, find_matching_words
-from mnemosyned.verbs import memories as verbs
-from mnemosyned.verbs.listing import LEVELS
+from mnemosyned.verbs import listing, memories as verbs
 
 
 def highlight(text: str, matching: Sequence[str]) -> str:
@@ -240,7 +239,7 @@ def _episode_text(episode: Episode) -> str:
         ("covers", _covered_times(episode)),
         ("session", episode.session),
         ("source", episode.source or ""),
-        ("level", LEVELS[episode.level] if episode.level else ""),
+        ("level", listing.LEVELS[episode.level] if episode.level else ""),
         ("originals", str(episode.item_count)),
         ("summarizer", episode.summarizer),
     ]

@@ -14,10 +14,9 @@ from enum import Enum, auto
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
+from mnemosyned import errors, fairness
 from mnemosyned.daemon.http.protocol import HttpProtocol, error_response
 from mnemosyned.daemon.metrics import ServerActivity
-from mnemosyned.errors import DaemonBusy
-from mnemosyned.fairness import FairTurns
 from mnemosyned.http_messages import HttpRequest, Response, Route
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import PoolFigures
@@ -262,7 +261,7 @@ class Workers:
         self._answer = answer
         self._on_answered = on_answered
         self._owner_of = owner_of
-        self._turns = FairTurns()
+        self._turns = fairness.FairTurns()
         self._tasks: queue.SimpleQueue[QueuedRequest | None] = queue.SimpleQueue()
         """Requests that a thread is free for."""
         self._changing = threading.Lock()
@@ -422,7 +421,7 @@ class Workers:
                     self._stream_threads.add(thread)
                     return True
         response.close()
-        busy = DaemonBusy(
+        busy = errors.DaemonBusy(
             f"this memory has {self._owner_streams_max} streams (live events, exports), as many "
             "as it may; end one of them"
             if is_last
