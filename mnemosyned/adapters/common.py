@@ -9,11 +9,9 @@ from typing import Any, TypeVar
 
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound
 from mnemosyned.memory.values import PreviewLine
-from mnemosyned.verbs import memories as verbs
-from mnemosyned.verbs.conversation import Assembled, Context
+from mnemosyned.verbs import conversation, memories as verbs, retention
 from mnemosyned.verbs.facade import AsyncCaller, Caller
 from mnemosyned.verbs.request import Request
-from mnemosyned.verbs.retention import Forget, Forgotten
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -130,7 +128,7 @@ def list_records(
     lines: list[PreviewLine] = []
     after: str | None = None
     for _ in range(PAGES_MAX):
-        page: Forgotten = yield Forget(
+        page: retention.Forgotten = yield retention.Forget(
             session=session, source=source, dry_run=True, after=after
         )
         lines += page.lines
@@ -173,8 +171,8 @@ async def memory_section(
     Texts in `before`, pairs of role and text, are not repeated.
     """
     share = tokens / WINDOW_TOKENS
-    assembled: Assembled = await caller.call(
-        Context(
+    assembled: conversation.Assembled = await caller.call(
+        conversation.Context(
             message[-4_000:],
             messages=[{"role": role, "content": text} for role, text in before],
             session=session,

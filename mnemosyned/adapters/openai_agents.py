@@ -13,14 +13,7 @@ from agents.memory.session_settings import (
     resolve_session_limit,
 )
 
-from mnemosyned.adapters.common import (
-    Steps,
-    list_records,
-    make_record_memory,
-    read_record_value,
-    remember_all,
-    run_steps_async,
-)
+from mnemosyned.adapters import common
 from mnemosyned.client.asynchronous import AsyncClient
 from mnemosyned.errors import NotFound
 from mnemosyned.verbs.facade import AsyncCaller
@@ -55,16 +48,16 @@ class MnemosyneSession(SessionABC):
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the newest `limit` items, oldest first; without `limit`, as many as the settings say."""
         most = resolve_session_limit(limit, self.session_settings)
-        return await run_steps_async(self._newest_items(most), self._caller)
+        return await common.run_steps_async(self._newest_items(most), self._caller)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Store items of the conversation, in batches that are stored whole or not at all."""
         memories = [self._memory_of(cast("Mapping[str, Any]", item)) for item in items]
-        await remember_all(self._caller, memories)
+        await common.remember_all(self._caller, memories)
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Forget the newest item of the conversation and return it, or None if there is none."""
-        return await run_steps_async(self._pop_newest(), self._caller)
+        return await common.run_steps_async(self._pop_newest(), self._caller)
 
     async def clear_session(self) -> None:
         """Forget all items of the conversation, and the learnings from them."""
@@ -75,7 +68,7 @@ class MnemosyneSession(SessionABC):
         text = "\n".join(_texts_in(item)).strip() or json.dumps(
             item, ensure_ascii=False
         )
-        return make_record_memory(
+        return common.make_record_memory(
             text,
             item,
             session=self.session_id,
@@ -83,23 +76,29 @@ class MnemosyneSession(SessionABC):
             role=str(item.get("role") or item.get("type") or ""),
         )
 
-    def _newest_items(self, most: int | None) -> Steps[list[TResponseInputItem]]:
+    def _newest_items(self, most: int | None) -> common.Steps[list[TResponseInputItem]]:
         """Return steps that read the newest `most` items, or all if None, oldest first; skip pruned ones."""
-        lines = yield from list_records(session=self.session_id, source=self._source)
+        lines = yield from common.list_records(
+            session=self.session_id, source=self._source
+        )
         items: list[TResponseInputItem] = []
         for line in reversed(lines):
             if most is not None and len(items) >= most:
                 break
-            item = yield from read_record_value(line.id)
+            item = yield from common.read_record_value(line.id)
             if item is not None:
                 items.append(item)
         return items[::-1]
 
-    def _pop_newest(self) -> Steps[TResponseInputItem | None]:
+    def _pop_newest(self) -> common.Steps[TResponseInputItem | None]:
         """Return steps to forget the newest item, and pruned items after it; the value is the item, or None."""
-        lines = yield from list_records(session=self.session_id, source=self._source)
+        lines = yield from common.list_records(
+            session=self.session_id, source=self._source
+        )
         for line in reversed(lines):
-            item: TResponseInputItem | None = yield from read_record_value(line.id)
+            item: TResponseInputItem | None = yield from common.read_record_value(
+                line.id
+            )
             try:
                 forgotten: Forgotten = yield Forget(line.id)
             except NotFound:

@@ -11,18 +11,16 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from mnemosyned.client import http
+from mnemosyned.client import connection, http
 from mnemosyned.client.address import Address
-from mnemosyned.client.connection import LONG_TIMEOUT_S, refusal_of, unreachable_error
 from mnemosyned.errors import LimitReached, MnemosynedError, UnknownVerb
 from mnemosyned.memory.exchange import RestoreReport
-from mnemosyned.verbs import exchange
+from mnemosyned.verbs import exchange, upkeep
 from mnemosyned.verbs.request import decoder_of
-from mnemosyned.verbs.upkeep import Event, EventKind, decode_event
 
 SILENCE_S = 60.0
 """The daemon sends a heartbeat every 15 s; a stream that is silent for longer is lost."""
-LAST = (EventKind.DROPPED, EventKind.STOPPING)
+LAST = (upkeep.EventKind.DROPPED, upkeep.EventKind.STOPPING)
 """Kinds of events after which a stream ends for good."""
 EXPORT_LINE_BYTES_MAX = 64 << 20
 
@@ -57,7 +55,7 @@ class EventReader:
         """Whether the response is complete, so that the stream was not cut off."""
         return self._response.is_complete
 
-    def feed(self, data: bytes) -> Iterator[Event]:
+    def feed(self, data: bytes) -> Iterator[upkeep.Event]:
         """Add received bytes, and yield each event that is complete; skip unknown kinds.
 
         Raises the daemon's refusal, and `NoAnswer` for empty `data`, the end of the connection.
@@ -70,11 +68,11 @@ class EventReader:
             return
         if response.status != 200:
             if response.is_complete:
-                raise refusal_of(response, response.body, self._address)
+                raise connection.refusal_of(response, response.body, self._address)
             return
         for block in self._blocks.feed(response.take_body()):
             try:
-                event = decode_event(block)
+                event = upkeep.decode_event(block)
             except ValueError:
                 continue  # of a kind that this client does not know
             self.last_id = event.id or self.last_id
@@ -106,7 +104,7 @@ class Transfers:
         `import_id` names the import for `undo`. If a limit of the owner refuses the lines, send them
         again after a pause, for up to an hour. Raises the daemon's error.
         """
-        ends = time.monotonic() + LONG_TIMEOUT_S
+        ends = time.monotonic() + connection.LONG_TIMEOUT_S
         while True:  # ends with the time limit
             try:
                 query = f"?{urlencode({'import_id': import_id})}" if import_id else ""
@@ -121,7 +119,7 @@ class Transfers:
             restored = decoder_of(RestoreReport).decode(b"".join(parts))
         except OSError as error:
             self.close()
-            raise unreachable_error(error, self._address) from error
+            raise connection.unreachable_error(error, self._address) from error
         if not response.stays_open:
             self.close()
         return restored
@@ -142,16 +140,16 @@ class Transfers:
         )
         try:
             if self._connection is None:
-                self._connection = self._address.connect(LONG_TIMEOUT_S)
-                self._connection.settimeout(LONG_TIMEOUT_S)
+                self._connection = self._address.connect(connection.LONG_TIMEOUT_S)
+                self._connection.settimeout(connection.LONG_TIMEOUT_S)
             response = http.send_request(self._connection, head.encode() + body)
             parts = http.receive_parts(self._connection, response)
             if response.status == 200:
                 return response, parts
-            error = refusal_of(response, b"".join(parts), self._address)
+            error = connection.refusal_of(response, b"".join(parts), self._address)
         except OSError as fault:
             self.close()
-            raise unreachable_error(fault, self._address) from fault
+            raise connection.unreachable_error(fault, self._address) from fault
         if not response.stays_open:
             self.close()
         if isinstance(error, UnknownVerb) and not self._address.file:

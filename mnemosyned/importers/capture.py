@@ -12,8 +12,7 @@ from typing import Annotated
 import msgspec
 
 from mnemosyned.errors import DatabaseUnreachable, Kind, MemoryBusy, MnemosynedError
-from mnemosyned.importers import transcripts
-from mnemosyned.importers.projects import is_below
+from mnemosyned.importers import projects, transcripts
 from mnemosyned.logs import logger
 from mnemosyned.memory.capture import BACKGROUND, AgentCall, AgentSession
 from mnemosyned.service.service import MemoryService
@@ -256,7 +255,7 @@ class Capture:
         """
         stored, hooks = 0, self._settings.config.hooks
         is_off = by_hook and not hooks.capture
-        if is_off or is_below(session.directory, hooks.exclude):
+        if is_off or projects.is_below(session.directory, hooks.exclude):
             return stored
         for start in range(0, len(messages), BATCH):
             batch = messages[start : start + BATCH]

@@ -16,13 +16,11 @@ from pathlib import Path
 
 import msgspec
 
-from mnemosyned.errors import InvalidRequest
+from mnemosyned import errors, paths
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.capture import IMPORTED_PREFIX
 from mnemosyned.memory.values import DEFAULT_SESSION, tag_name
-from mnemosyned.paths import printable_path
-from mnemosyned.verbs.memories import Remember
-from mnemosyned.verbs.request import TEXT_MAX
+from mnemosyned.verbs import memories, request
 
 HEAD_BYTES = 64 * 1024
 """Bytes at the beginning of a file by which its format is recognized."""
@@ -37,7 +35,7 @@ START = ""
 class ImportItem:
     """A memory to store."""
 
-    memory: Remember
+    memory: memories.Remember
     """The memory with an id from `stable_id`: the same whenever this record is read again."""
     place: str
     """Place for error messages: `notes/a.md:12`, `export.zip/conversations.json, message 3`."""
@@ -102,7 +100,7 @@ class ImportSource:
     @property
     def text_path(self) -> Path:
         """The path as valid Unicode, for people: bytes that are not UTF-8 are escaped."""
-        return Path(printable_path(self.pipe or self.path))
+        return Path(paths.printable_path(self.pipe or self.path))
 
     @property
     def is_folder(self) -> bool:
@@ -194,7 +192,7 @@ have the name of a folder, and `StopIteration`, as a list may be empty."""
 
 
 def parse_record(
-    parse: Callable[[], Remember | None],
+    parse: Callable[[], memories.Remember | None],
     place: str,
     position: str,
     size: int | None = None,
@@ -234,7 +232,7 @@ TAGS_MAX = 50
 """Tags taken from one record."""
 
 
-def sanitize(memory: Remember) -> Remember:
+def sanitize(memory: memories.Remember) -> memories.Remember:
     """Return a copy of a memory with fields cleaned or shortened, so that the daemon accepts the memory."""
     metadata = {key: value for key, value in memory.metadata.items() if value}
     try:
@@ -262,7 +260,7 @@ def clean_text(text: str) -> str:
 
 def clean_name(name: str) -> str:
     """Return a name on one line, with single spaces, cut at `TEXT_MAX` characters."""
-    return " ".join(clean_text(name).split())[:TEXT_MAX].strip()
+    return " ".join(clean_text(name).split())[: request.TEXT_MAX].strip()
 
 
 def text_in(value: object) -> str:
@@ -278,7 +276,7 @@ def tags_in(value: object) -> list[str]:
         return []
     tags: dict[str, None] = {}
     for text in map(str, filter(None, value)):
-        with suppress(InvalidRequest):
+        with suppress(errors.InvalidRequest):
             tags[tag_name(clean_name(text).lstrip("#"))] = None
     return list(tags)[:TAGS_MAX]
 

@@ -23,14 +23,7 @@ from tempfile import SpooledTemporaryFile, TemporaryDirectory
 from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import quote
 
-from mnemosyned.importers.importer import (
-    HEAD_BYTES,
-    BadRecord,
-    ImportSource,
-    Records,
-    SourceRefused,
-    parse_record,
-)
+from mnemosyned.importers import importer
 from mnemosyned.text.word_cache import clear_on_forget
 from mnemosyned.verbs.memories import Remember
 
@@ -81,7 +74,7 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
             yield archive
     except ARCHIVE_ERRORS as error:
         reason = str(error) or type(error).__name__
-        raise SourceRefused(f"the archive cannot be read: {reason}") from error
+        raise importer.SourceRefused(f"the archive cannot be read: {reason}") from error
 
 
 def members_of(path: Path, names: re.Pattern[str]) -> list[zipfile.ZipInfo]:
@@ -89,7 +82,9 @@ def members_of(path: Path, names: re.Pattern[str]) -> list[zipfile.ZipInfo]:
     with _open_archive(path) as archive:
         listed = archive.infolist()
     if len(listed) > MEMBERS_MAX:
-        raise SourceRefused(f"the archive has more than {MEMBERS_MAX:,} members")
+        raise importer.SourceRefused(
+            f"the archive has more than {MEMBERS_MAX:,} members"
+        )
     matching = (
         each for each in listed if names.fullmatch(each.filename.rpartition("/")[2])
     )
@@ -98,7 +93,7 @@ def members_of(path: Path, names: re.Pattern[str]) -> list[zipfile.ZipInfo]:
 
 @contextmanager
 def open_documents(
-    source: ImportSource, names: Iterable[re.Pattern[str]]
+    source: importer.ImportSource, names: Iterable[re.Pattern[str]]
 ) -> Iterator[Iterator[tuple[str, BinaryIO]]]:
     """Yield an iterator over names and UTF-8 streams of a source's documents, in a block.
 
@@ -117,7 +112,7 @@ def open_documents(
                 size, packed = member.file_size, member.compress_size
                 largest = max(RATIO_FROM_BYTES, RATIO_MAX * max(packed, 1))
                 if size > min(largest, ARCHIVE_BYTES_MAX):
-                    raise SourceRefused(
+                    raise importer.SourceRefused(
                         f"{member.filename} unpacks from {packed:,} to {size:,} bytes, "
                         "which no export does"
                     )
@@ -185,7 +180,7 @@ def as_utf8(stream: BinaryIO) -> BinaryIO:
 
 
 @contextmanager
-def open_text(source: ImportSource) -> Iterator[BinaryIO]:
+def open_text(source: importer.ImportSource) -> Iterator[BinaryIO]:
     """Open a source as a stream of UTF-8 in a block. Raises `OSError`."""
     with source.path.open("rb", CHUNK_BYTES) as opened, as_utf8(opened) as text:
         yield text
@@ -374,10 +369,10 @@ class JsonReader:
         self._text = self._text[self._place :] + text
         self._place = 0
 
-    def _make_error_here(self, reason: str) -> SourceRefused:
+    def _make_error_here(self, reason: str) -> importer.SourceRefused:
         """Return an error with a reason and the present position in the document."""
         place = self._consumed + self._place
-        return SourceRefused(f"{reason}, at character {place + 1:,}")
+        return importer.SourceRefused(f"{reason}, at character {place + 1:,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,24 +394,24 @@ def outline_document(head: bytes) -> JsonOutline | None:
     if not inner.startswith(b"{"):
         return JsonOutline(is_list, frozenset()) if is_list else None
     reader = JsonReader(io.BytesIO(inner))
-    with suppress(SourceRefused):  # the head ends within it
+    with suppress(importer.SourceRefused):  # the head ends within it
         for _ in zip(reader.elements(), range(1_000), strict=False):
             pass
     return JsonOutline(is_list, frozenset(reader.keys)) if reader.keys else None
 
 
 def outline_source(
-    source: ImportSource, member: re.Pattern[str] | None
+    source: importer.ImportSource, member: re.Pattern[str] | None
 ) -> JsonOutline | None:
     """Return the outline of a JSON source, or of a ZIP archive's first member with a matching name, or None."""
     if not source.head.startswith(ZIP_SIGNATURE):
         return outline_document(source.head)
     with (
-        suppress(SourceRefused),  # reported when it is read
+        suppress(importer.SourceRefused),  # reported when it is read
         open_documents(source, [member] if member else []) as documents,
     ):
         for _, text in documents:
-            return outline_document(text.read(HEAD_BYTES))
+            return outline_document(text.read(importer.HEAD_BYTES))
     return None
 
 
@@ -478,13 +473,13 @@ def group_lines(
 
 
 def convert_records(
-    source: ImportSource,
+    source: importer.ImportSource,
     records: Iterable[Record],
     convert: Callable[[Record], Remember | None],
     *,
     noun: str,
     start: RecordPosition,
-) -> Records:
+) -> importer.Records:
     """Yield the memory of each record as an item, or as a bad record if it cannot be read.
 
     `convert` makes the memory, or returns None for a record without one; it raises `RecordRefused`
@@ -496,19 +491,21 @@ def convert_records(
         place = f"{source.name}, {noun} {record.label or record.number}"
         position = str(RecordPosition(record.end, record.number))
         if record.problem:
-            yield BadRecord(place, record.problem, position, size)
+            yield importer.BadRecord(place, record.problem, position, size)
         else:
-            yield from parse_record(partial(convert, record), place, position, size)
+            yield from importer.parse_record(
+                partial(convert, record), place, position, size
+            )
 
 
 def read_grouped_lines(
-    source: ImportSource,
+    source: importer.ImportSource,
     position: str,
     take_line: Callable[[TextLine, Record | None], Record | None],
     convert: Callable[[Record], Remember | None],
     *,
     noun: str,
-) -> Records:
+) -> importer.Records:
     """Yield the memories of a file whose records have one or more lines, after the position of a record.
 
     `take_line` is as for `group_lines`, `convert` and `noun` as for `convert_records`.
@@ -571,7 +568,7 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
         yield database
     after = path.stat()
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-        raise SourceRefused("it changed while it was read; repeat the import")
+        raise importer.SourceRefused("it changed while it was read; repeat the import")
 
 
 def _needs_rollback(path: Path, journal: Path) -> bool:
@@ -581,7 +578,7 @@ def _needs_rollback(path: Path, journal: Path) -> bool:
     try:
         with _open_read_only(path, "mode=ro") as database:
             database.execute("PRAGMA schema_version")
-    except SourceRefused as error:
+    except importer.SourceRefused as error:
         # Not every build of the module names the code of this error.
         return "readonly database" in str(error.__cause__)
     return False
@@ -612,10 +609,10 @@ def _open_read_only(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
             reason = "another program has locked it; close that program and repeat"
             raise OSError(errno.EBUSY, reason) from error
-        raise SourceRefused(f"the database cannot be read: {error}") from error
+        raise importer.SourceRefused(f"the database cannot be read: {error}") from error
 
 
-def tables_of(source: ImportSource) -> frozenset[str]:
+def tables_of(source: importer.ImportSource) -> frozenset[str]:
     """Return the names of a SQLite database's tables; empty for any other or broken source."""
     if not source.head.startswith(SQLITE_SIGNATURE):
         return frozenset()
@@ -625,7 +622,7 @@ def tables_of(source: ImportSource) -> frozenset[str]:
                 "SELECT name FROM sqlite_master WHERE type = 'table' LIMIT 10000"
             )
             return frozenset(name for (name,) in rows)
-    except SourceRefused:
+    except importer.SourceRefused:
         return frozenset()
 
 

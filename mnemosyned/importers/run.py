@@ -19,15 +19,9 @@ from typing import cast
 
 import msgspec
 
+from mnemosyned import errors, ids, paths, socket_path
 from mnemosyned.client.streams import Transfers
-from mnemosyned.errors import (
-    IdTaken,
-    InvalidRequest,
-    Kind,
-    MalformedJson,
-    MnemosynedError,
-)
-from mnemosyned.ids import new_id
+from mnemosyned.importers import projects, reading
 from mnemosyned.importers.importer import (
     START,
     BadRecord,
@@ -39,15 +33,8 @@ from mnemosyned.importers.importer import (
     file_identity,
     text_in,
 )
-from mnemosyned.importers.projects import is_below
-from mnemosyned.importers.reading import (
-    SQLITE_SIGNATURE as SQLITE,
-    ZIP_SIGNATURE as ARCHIVE,
-)
 from mnemosyned.memory.exchange import ExportedMemory, RestoreReport
 from mnemosyned.memory.values import Learning
-from mnemosyned.paths import state_dir
-from mnemosyned.socket_path import make_private_folder
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.exchange import FOOTER, parse_line_kind, parse_record
 from mnemosyned.verbs.facade import Caller
@@ -146,13 +133,13 @@ def plan_import(sources: list[ImportSource], format: str | None) -> ImportPlan:
         given = next((each.load() for each in FORMATS if each.name == format), None)
         if given is None:
             problem = f"there is no format {format}; the formats are {format_names()}"
-            raise InvalidRequest(problem, field="format")
+            raise errors.InvalidRequest(problem, field="format")
     for source in sources:
         try:
             _add_source(plan, source, given)
         except OSError as error:
             reason = f"{source.name} cannot be read: {error.strerror or error}"
-            raise InvalidRequest(reason, field="path") from error
+            raise errors.InvalidRequest(reason, field="path") from error
     if len(plan.parts) > 1:
         plan.parts.sort(key=_read_first_time)
     return plan
@@ -169,7 +156,7 @@ def _add_source(
     if given and source.is_folder and not given.recognizes(source):
         format = None
     if format and format.needs_file and source.pipe:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"{source.name} is of the format {format.name}, which is read from a file: save it to "
             "one first",
             field="path",
@@ -179,19 +166,19 @@ def _add_source(
     elif source.is_folder:
         _add_files_of_folder(plan, source, given)
     else:
-        raise InvalidRequest(_describe_unknown(source), field="path")
+        raise errors.InvalidRequest(_describe_unknown(source), field="path")
 
 
 def _describe_unknown(source: ImportSource) -> str:
     """Return the error message, with advice, for a source that no import format recognizes."""
     if not source.head:
         return f"{source.name} is empty"
-    if source.head.startswith(SQLITE):
+    if source.head.startswith(reading.SQLITE_SIGNATURE):
         return (
             f"{source.name} is a database that cannot be imported, or a damaged one; a backup of "
             "a memory is put back by `mnem restore-db`"
         )
-    if source.head.startswith(ARCHIVE):
+    if source.head.startswith(reading.ZIP_SIGNATURE):
         return (
             f"{source.name} is a ZIP archive without an export that can be imported, or a damaged "
             "one; mnem import --format chatgpt, claude or hindsight shows why"
@@ -288,9 +275,9 @@ class ImportJournal:
 
         If the state directory cannot be written, the journal keeps no positions.
         """
-        folder = state_dir() / "imports"
+        folder = paths.state_dir() / "imports"
         try:
-            make_private_folder(str(folder))
+            socket_path.make_private_folder(str(folder))
             oldest = time.time() - KEPT_S
             for path in folder.glob("*.jsonl"):
                 if path.stat().st_mtime < oldest:
@@ -354,7 +341,7 @@ _decode = msgspec.json.Decoder(ImportEntry).decode
 
 def delete_journals() -> None:
     """Delete the journals of all imports, so that the next imports read files from the beginning."""
-    for path in (state_dir() / "imports").glob("*.jsonl"):
+    for path in (paths.state_dir() / "imports").glob("*.jsonl"):
         path.unlink(missing_ok=True)
 
 
@@ -504,7 +491,7 @@ class ImportRun:
     progress: Progress = lambda _size, _report: None
     preview: Preview | None = None
     """With a preview, the daemon checks every record and stores none."""
-    id: str = field(default_factory=lambda: new_id(datetime.now(UTC)))
+    id: str = field(default_factory=lambda: ids.new_id(datetime.now(UTC)))
     """The id by which `undo` takes the import back."""
     exclude: Sequence[str] = ()
     """Folders whose sessions are left out."""
@@ -557,7 +544,7 @@ class PartImport:
                 run.report.add_problem(record)
             elif isinstance(record, ExportGroup) and run.preview:
                 run.preview.add_group(record, self._part.format.name)
-            elif isinstance(record, ImportItem) and is_below(
+            elif isinstance(record, ImportItem) and projects.is_below(
                 text_in((record.memory.metadata or {}).get("cwd")), run.exclude
             ):
                 run.report.excluded += 1
@@ -594,9 +581,12 @@ class PartImport:
         while batch:
             try:
                 self._send_records(batch)
-            except MnemosynedError as error:
+            except errors.MnemosynedError as error:
                 refused = batch.pop(_find_refused_record(error, batch))
-                is_edit = isinstance(error, IdTaken) and self._part.format.edits_changed
+                is_edit = (
+                    isinstance(error, errors.IdTaken)
+                    and self._part.format.edits_changed
+                )
                 if is_edit and isinstance(refused, ImportItem):
                     self._edit_memory(refused)
                 else:
@@ -632,28 +622,34 @@ class PartImport:
         memory = item.memory
         try:
             self._run.caller.call(EditMemory(str(memory.id), text=memory.content))
-        except MnemosynedError as error:
-            if error.kind not in (Kind.INVALID, Kind.CONFLICT, Kind.NOT_FOUND):
+        except errors.MnemosynedError as error:
+            if error.kind not in (
+                errors.Kind.INVALID,
+                errors.Kind.CONFLICT,
+                errors.Kind.NOT_FOUND,
+            ):
                 raise
             self._report_refused(item, error)
         else:
             self._run.report.edited += 1
 
     def _report_refused(
-        self, record: ImportItem | ExportGroup, error: MnemosynedError
+        self, record: ImportItem | ExportGroup, error: errors.MnemosynedError
     ) -> None:
         """Report a record as bad, as the daemon refused it."""
         reason = f"{_MEMORY_PLACE.sub('', error.message)} ({error.code})"
         self._run.report.add_problem(BadRecord(record.place, reason, record.position))
 
 
-def _find_refused_record(error: MnemosynedError, batch: Batch) -> int:
+def _find_refused_record(error: errors.MnemosynedError, batch: Batch) -> int:
     """Return the index of the record that an error names. Raises the error if it names none."""
     place = _PLACE.match(error.field or "")
     if place is None:
         is_about_one = len(batch) == 1 and isinstance(batch[0], ImportItem)
-        is_refusal = error.kind in (Kind.INVALID, Kind.CONFLICT) and error.field
-        if is_about_one and is_refusal and not isinstance(error, MalformedJson):
+        is_refusal = (
+            error.kind in (errors.Kind.INVALID, errors.Kind.CONFLICT) and error.field
+        )
+        if is_about_one and is_refusal and not isinstance(error, errors.MalformedJson):
             return 0  # a batch of one is named without its number
         raise error
     left = int(place[1])

@@ -18,9 +18,8 @@ import msgspec
 from mnemosyned.importers import importer
 from mnemosyned.importers.reading import lines_of
 from mnemosyned.memory.capture import CAPTURED_PREFIX
+from mnemosyned.text import json_repair, rule_files
 from mnemosyned.text.frames import HARNESS_TAGS, OWN_TAG, PRIVATE_TAG, WRAPPER_TAGS
-from mnemosyned.text.json_repair import decode_cut_texts
-from mnemosyned.text.rule_files import compile_on_use, read_tables
 
 Role = Literal["user", "assistant"]
 
@@ -60,7 +59,7 @@ def memory_ids(message: TranscriptMessage, conversation: str) -> tuple[str, ...]
 
 
 TranscriptLine = Mapping[str, Any]
-_TABLES = read_tables(__file__, "transcripts.toml")
+_TABLES = rule_files.read_tables(__file__, "transcripts.toml")
 
 
 def _compile(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
@@ -196,7 +195,7 @@ _decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
 def decode_object(text: bytes) -> dict[str, Any] | None:
     """Decode bytes as a JSON object; return None if they contain anything else."""
     try:
-        return decode_cut_texts(_decode_fields, text)
+        return json_repair.decode_cut_texts(_decode_fields, text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -355,7 +354,7 @@ READ_CHARS_MAX = 4 * CHARS_MAX
 
 _HIDDEN_TAGS = (OWN_TAG, PRIVATE_TAG)
 """Tags of hidden blocks; a block without an end hides the rest of the text."""
-_OPENING = compile_on_use(
+_OPENING = rule_files.compile_on_use(
     rf"<({'|'.join((*_HIDDEN_TAGS, *HARNESS_TAGS))})\b[^<>]{{0,1000}}>", re.IGNORECASE
 )
 _WRAPPER = re.compile(rf"</?(?:{'|'.join(WRAPPER_TAGS)})>")

@@ -8,8 +8,7 @@ import time
 import tomllib
 import zlib
 
-from mnemosyned.agents.hooks import spool
-from mnemosyned.agents.hooks.client import find_text, find_transcript
+from mnemosyned.agents.hooks import client, spool
 
 TYPE_CHECKING = False
 
@@ -49,7 +48,7 @@ def put_aside(
         return b"{}"
     with open(os.path.join(os.path.dirname(__file__), "events.toml"), "rb") as file:
         tables = tomllib.load(file)
-    name = find_text(fields, tables["fields"]["name"])
+    name = client.find_text(fields, tables["fields"]["name"])
     letters = "".join(filter(str.isalpha, name)).lower()
     is_kept = True
     is_event = any(letters in names.split() for names in tables["events"].values())
@@ -79,7 +78,7 @@ def put_aside(
 def choose_file_name(fields: dict[str, Any]) -> str:
     """Return the name of a call's file in the spool: one per transcript, else one per call."""
     # Not one that the environment alone names: unless it can be read, each call has words of its own.
-    transcript = find_transcript(fields, {})
+    transcript = client.find_transcript(fields, {})
     if os.path.isfile(transcript):
         stem = "".join(filter(str.isalnum, os.path.basename(transcript)))[-60:]
         return f"t-{stem}-{zlib.crc32(transcript.encode('utf-8', 'replace')):08x}"

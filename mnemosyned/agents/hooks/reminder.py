@@ -9,27 +9,22 @@ from datetime import datetime
 from functools import partial
 from math import ceil, log
 
-from mnemosyned.conversation import briefing, injected
+from mnemosyned.conversation import briefing, injected, successors
 from mnemosyned.conversation.learnings.relevance import (
     least_shown_probability,
     rank_for_request,
 )
 from mnemosyned.conversation.sections import Relevance
-from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.instants import in_zone
-from mnemosyned.memory import values
-from mnemosyned.memory.capture import AgentSession
-from mnemosyned.memory.injections import BriefingEdits
+from mnemosyned.memory import capture, injections, values
 from mnemosyned.service.briefing import (
     find_rules,
     quote_learning,
     quote_memory,
 )
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
+from mnemosyned.text import sentences, terms, tokens
 from mnemosyned.text.dates.questions import parse_times
-from mnemosyned.text.sentences import contains_statement, is_question
-from mnemosyned.text.terms import cut_snippet, parse_terms
-from mnemosyned.text.tokens import find_keywords
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.times import local_zone
 
@@ -94,7 +89,7 @@ class Reminder:
 
     def compose(
         self,
-        session: AgentSession,
+        session: capture.AgentSession,
         prompt: str,
         *,
         now: datetime,
@@ -135,7 +130,7 @@ class Reminder:
         }
         # "What happened on Tuesday?" asks for what was said then, or about a Tuesday.
         is_past = times.only_time and all(span.until <= now for span in times.spans)
-        words = find_keywords(query)
+        words = tokens.find_keywords(query)
         # What the session says is near its next prompt, and no answer.
         statements = [
             each
@@ -200,7 +195,7 @@ class Reminder:
             for line in lines
             if not line.owner and line.quote.id not in messages_read
         ]
-        finder = SuccessorFinder(
+        finder = successors.SuccessorFinder(
             sorted(
                 (
                     each
@@ -225,10 +220,10 @@ class Reminder:
 
     def _find_rules(
         self,
-        session: AgentSession,
+        session: capture.AgentSession,
         query: str,
         now: datetime,
-        edits: BriefingEdits,
+        edits: injections.BriefingEdits,
         learnings: Sequence[values.Learning],
     ) -> list[injected.InjectedQuote]:
         """Return learnings that apply to the query and are new to the session, most probable first.
@@ -315,7 +310,7 @@ class Reminder:
             return []
         best = max(scores.values())
         edits = self._store.injections.edits(ids)
-        asked = find_keywords(query)
+        asked = tokens.find_keywords(query)
         return sorted(
             (
                 BearingLine(
@@ -372,7 +367,7 @@ class Reminder:
 
     def _find_by_words(
         self,
-        session: AgentSession,
+        session: capture.AgentSession,
         query: str,
         others: Sequence[str],
         relevance: Relevance,
@@ -404,14 +399,14 @@ class Reminder:
 
     def _choose_lines(
         self,
-        session: AgentSession,
+        session: capture.AgentSession,
         query: str,
         known: Collection[str],
         hits: Sequence[values.Hit],
     ) -> list[BearingLine]:
         """Return snippets of other sessions' hits that share keywords with the query, but are not `known`."""
-        asked = parse_terms(query)
-        keywords = find_keywords(query)
+        asked = terms.parse_terms(query)
+        keywords = tokens.find_keywords(query)
         lines = [
             (hit, line)
             for hit in hits
@@ -429,7 +424,7 @@ class Reminder:
             ):
                 continue
             shown.add(line.id)
-            text = cut_snippet(line.content, asked, width=REMINDER_LINE_CHARS_MAX)
+            text = terms.cut_snippet(line.content, asked, width=REMINDER_LINE_CHARS_MAX)
             quote = injected.InjectedQuote(
                 id=line.id,
                 text=edits.text_of(line.id) or text,
@@ -459,7 +454,7 @@ def _leave_out_rules(
         for rule in rules
         if rule.memory == line.quote.id
         or rule.text == line.quote.text
-        or contains_statement(message, rule.text)
+        or sentences.contains_statement(message, rule.text)
     ]
     if not stated:
         return line
@@ -488,7 +483,7 @@ def _rate_keywords(
 ) -> list[float]:
     """Return for each statement the share of the query's keywords in it, weighted by rarity."""
     all_keywords = [each.keywords for each in statements]
-    asked = find_keywords(query)
+    asked = tokens.find_keywords(query)
     counts = Counter(word for words in all_keywords for word in words & asked)
     worth = {
         word: log((len(all_keywords) + 1) / (counts[word] + 0.5)) for word in asked
@@ -501,7 +496,7 @@ def _rate_keywords(
 
 def _is_relevant(asked: frozenset[str], text: str, role: str) -> bool:
     """Return True if a text is no question, and has enough of the keywords `asked` and enough others."""
-    if is_question(text) or (
+    if sentences.is_question(text) or (
         not {"?", "？"}.isdisjoint(text) and not briefing.has_substance(text)
     ):
         return False
@@ -510,6 +505,6 @@ def _is_relevant(asked: frozenset[str], text: str, role: str) -> bool:
     least = min(least, KEYWORDS_ENOUGH)
     if role == briefing.ASSISTANT:
         least += ASSISTANT_KEYWORDS
-    keywords = find_keywords(text)
+    keywords = tokens.find_keywords(text)
     is_about = len(keywords & asked) >= least
     return is_about and len(keywords - asked) >= NEW_KEYWORDS_MIN

@@ -28,9 +28,8 @@ from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text.endings.rating import find_ending_statements
 from mnemosyned.text.tokens import find_keywords
+from mnemosyned.verbs import request, upkeep
 from mnemosyned.verbs.memories import Recall, Remember
-from mnemosyned.verbs.request import instant
-from mnemosyned.verbs.upkeep import EventKind
 
 SEEN_EVERY = timedelta(minutes=1)
 """Minimum time between two saves of when a session was last seen."""
@@ -340,7 +339,7 @@ class HookService:
             for message in messages
             if message.role == "user"
             and message.created_at
-            and now - instant(message.created_at) <= REPEATED_WITHIN
+            and now - request.instant(message.created_at) <= REPEATED_WITHIN
             and len(words := find_keywords(message.content)) >= REPEATED_KEYWORDS_MIN
             and has_substance(message.content)
         ][:REPEATED_CHECKED_MAX]
@@ -414,7 +413,7 @@ class HookService:
         except MnemosynedError as error:
             log.warning("hook_not_counted", code=error.code)
         self._events.publish(
-            EventKind.CAPTURED,
+            upkeep.EventKind.CAPTURED,
             client=call.client,
             hook=event,
             count=outcome.stored,

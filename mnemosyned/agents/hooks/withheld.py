@@ -10,10 +10,9 @@ import re
 import time
 import zlib
 
+from mnemosyned import errors, socket_path
 from mnemosyned.agents.hooks import spool
-from mnemosyned.errors import ConfigInvalid
 from mnemosyned.importers.projects import is_below
-from mnemosyned.socket_path import CONFIG_VARIABLE, config_path, make_private_folder
 
 TYPE_CHECKING = False
 
@@ -37,8 +36,8 @@ LINE_BYTES_MAX = 64 << 20
 
 def own_settings() -> HooksConfig | None:
     """Return the settings of hooks on this machine, or None for the defaults. Raises `ConfigInvalid`."""
-    named = os.environ.get(CONFIG_VARIABLE)
-    file = named or config_path("mnemosyned.yaml")
+    named = os.environ.get(socket_path.CONFIG_VARIABLE)
+    file = named or socket_path.config_path("mnemosyned.yaml")
     is_set = any(name.startswith(PREFIX) for name in os.environ)
     is_there = True
     try:
@@ -67,7 +66,7 @@ def describe_own_settings() -> str:
     """
     try:
         settings = own_settings()
-    except ConfigInvalid as error:
+    except errors.ConfigInvalid as error:
         return error.message
     if settings is None:
         return ""
@@ -96,7 +95,7 @@ def withhold(path: str, part: Mapping[str, object] | None) -> None:
         return
     mark = _mark_of(path)
     folder = os.path.dirname(mark)
-    make_private_folder(folder)
+    socket_path.make_private_folder(folder)
     if not os.path.exists(mark):
         for entry in os.scandir(folder):
             if time.time() - entry.stat().st_mtime > MARKS_KEPT_S:

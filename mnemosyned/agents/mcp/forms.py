@@ -17,10 +17,8 @@ from msgspec import Meta
 from mnemosyned.agents.mcp.protocol import Json
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import Episode, Hit, MemoryRecord
-from mnemosyned.text.frames import neutralize, neutralize_line, neutralize_tags
-from mnemosyned.text.token_counts import TokenEstimator
-from mnemosyned.verbs.conversation import Lesson
-from mnemosyned.verbs.listing import LEVELS
+from mnemosyned.text import frames, token_counts
+from mnemosyned.verbs import conversation, listing
 from mnemosyned.verbs.request import Name, Question, Request
 
 QUOTED = (
@@ -63,7 +61,7 @@ class PartOfText(Request[Json], frozen=True, forbid_unknown_fields=True):
 class LearnTool(Request[Json], frozen=True, forbid_unknown_fields=True):
     """Arguments of `learn`."""
 
-    rule: Lesson
+    rule: conversation.Lesson
     only_this_agent: bool = False
 
 
@@ -116,7 +114,7 @@ MATCHING_CHARS_MAX = 160
 PART_BYTES_MAX = 2_400
 """Maximum bytes of an original among others; `get` shows the rest."""
 
-tokens_of = TokenEstimator().count
+tokens_of = token_counts.TokenEstimator().count
 """Returns the estimated number of tokens in a text."""
 
 
@@ -127,10 +125,10 @@ def json_bytes(value: object) -> int:
 
 def one_line(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
     """Return a text as one line of at most `chars_max` characters, with tags neutralized."""
-    line = neutralize_line(text)
+    line = frames.neutralize_line(text)
     if len(line) <= chars_max:
         return line
-    return neutralize_tags(line[: chars_max - 1].rstrip() + "…")
+    return frames.neutralize_tags(line[: chars_max - 1].rstrip() + "…")
 
 
 def text_beginning(text: str, bytes_max: int) -> str:
@@ -140,9 +138,9 @@ def text_beginning(text: str, bytes_max: int) -> str:
     too_long = bisect_right(
         range(bytes_max),
         bytes_max,
-        key=lambda size: json_bytes(neutralize_tags(text[:size])),
+        key=lambda size: json_bytes(frames.neutralize_tags(text[:size])),
     )
-    return neutralize_tags(text[: max(1, too_long - 1)])
+    return frames.neutralize_tags(text[: max(1, too_long - 1)])
 
 
 def fitting_parts(parts: Sequence[T], bytes_max: int) -> list[T]:
@@ -221,7 +219,7 @@ def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> Json:
 
 def kind_of(item: MemoryRecord | Episode) -> str:
     """Return "memory" for a memory, or a summary's level: episode, day, week or month."""
-    return LEVELS[item.level] if isinstance(item, Episode) else "memory"
+    return listing.LEVELS[item.level] if isinstance(item, Episode) else "memory"
 
 
 def said_at(item: MemoryRecord | Episode) -> datetime:
@@ -231,7 +229,7 @@ def said_at(item: MemoryRecord | Episode) -> datetime:
 
 def make_part(item: MemoryRecord | Episode, zone: tzinfo | None) -> Json:
     """Return an entry of `expand`: a memory or lower summary, its text cut to `PART_BYTES_MAX` bytes."""
-    words = neutralize(item.content)
+    words = frames.neutralize(item.content)
     text = text_beginning(words, PART_BYTES_MAX)
     role = "" if isinstance(item, Episode) else item.role
     return {

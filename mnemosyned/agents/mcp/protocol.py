@@ -9,8 +9,7 @@ from typing import Any, Self
 
 import msgspec
 
-from mnemosyned.text.frames import neutralize
-from mnemosyned.text.json_repair import decode_cut_texts
+from mnemosyned.text import frames, json_repair
 
 MODERN_VERSIONS = ("2026-07-28",)
 """Each request names its version; there is no handshake."""
@@ -114,7 +113,7 @@ class McpRequest:
 def decode_message(body: bytes | bytearray) -> object:
     """Return the value of a message's JSON. Raises `ProtocolError` if it is not JSON."""
     try:
-        return decode_cut_texts(msgspec.json.decode, bytes(body))
+        return json_repair.decode_cut_texts(msgspec.json.decode, bytes(body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProtocolError(PARSE_ERROR, f"this is not JSON: {error}") from error
 
@@ -142,7 +141,7 @@ def result_message(request: McpRequest, result: Json) -> Json:
 
 def error_message(error: ProtocolError, id: str | int | None) -> Json:
     """Return the JSON-RPC response with an error; `id` is None without a valid one."""
-    problem: Json = {"code": error.code, "message": neutralize(error.message)}
+    problem: Json = {"code": error.code, "message": frames.neutralize(error.message)}
     if error.data is not None:
         problem["data"] = error.data
     return {"jsonrpc": "2.0", "id": id, "error": problem}

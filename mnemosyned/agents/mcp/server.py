@@ -15,37 +15,13 @@ from urllib.parse import unquote
 
 import msgspec
 
-from mnemosyned.agents.mcp import identity, tools
-from mnemosyned.agents.mcp.forms import PartOfText, RecallTool, StatusTool
-from mnemosyned.agents.mcp.protocol import (
-    HEADER_MISMATCH,
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    LEGACY_VERSIONS,
-    METHOD_CHARS_SHOWN,
-    METHOD_NOT_FOUND,
-    PARSE_ERROR,
-    SERVER_KEY,
-    SUPPORTED_VERSIONS,
-    UNSUPPORTED_VERSION,
-    Era,
-    Json,
-    McpRequest,
-    ProtocolError,
-    check_version,
-    decode_message,
-    error_message,
-    readable_id,
-    result_message,
-)
+from mnemosyned.agents.mcp import forms, identity, protocol, tools
 from mnemosyned.client.http import EventBlocks
 from mnemosyned.errors import DaemonUnreachable, Kind, MnemosynedError
 from mnemosyned.http_messages import HttpRequest, Response, Route
 from mnemosyned.logs import logger
 from mnemosyned.text.frames import neutralize_line
-from mnemosyned.verbs.conversation import Injections
-from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs import conversation, facade
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.times import local_now
 from mnemosyned.version import __version__
@@ -57,7 +33,7 @@ RESOURCE_BYTES_MAX = 60_000
 DAYS_LISTED = 7
 
 
-def list_resources(context: tools.ToolContext) -> list[Json]:
+def list_resources(context: tools.ToolContext) -> list[protocol.Json]:
     """Return the entries of the resource list: status, injections, and the last `DAYS_LISTED` days."""
     today = context.now.date()
     days = [today - timedelta(back) for back in range(DAYS_LISTED)]
@@ -76,39 +52,43 @@ def list_resources(context: tools.ToolContext) -> list[Json]:
     ]
 
 
-def read_resource(context: tools.ToolContext, uri: object) -> Json:
+def read_resource(context: tools.ToolContext, uri: object) -> protocol.Json:
     """Return the resource at a URI as JSON in the protocol's form. Raises `ProtocolError`."""
     if not isinstance(uri, str) or len(uri) > 500:
-        raise ProtocolError(INVALID_PARAMS, "uri must be an address from the list")
+        raise protocol.ProtocolError(
+            protocol.INVALID_PARAMS, "uri must be an address from the list"
+        )
     kind, _, name = uri.removeprefix(SCHEME).partition("/")
     reader = _READERS.get(kind) if uri.startswith(SCHEME) else None
     if reader is None or (kind not in {"status", "injections"} and not name):
-        raise ProtocolError(INVALID_PARAMS, "Resource not found", {"uri": uri})
+        raise protocol.ProtocolError(
+            protocol.INVALID_PARAMS, "Resource not found", {"uri": uri}
+        )
     wide = replace(context, bytes_max=RESOURCE_BYTES_MAX)
     try:
         result = reader(wide, unquote(name))
     except MnemosynedError as error:
         unknown = error.kind in {Kind.NOT_FOUND, Kind.INVALID}
-        code = INVALID_PARAMS if unknown else INTERNAL_ERROR
-        raise ProtocolError(code, error.message, {"uri": uri}) from error
+        code = protocol.INVALID_PARAMS if unknown else protocol.INTERNAL_ERROR
+        raise protocol.ProtocolError(code, error.message, {"uri": uri}) from error
     content = {"uri": uri, "mimeType": JSON_TYPE, "text": tools.result_as_text(result)}
     return {"contents": [content]}
 
 
-def _recall_day(context: tools.ToolContext, name: str) -> Json:
+def _recall_day(context: tools.ToolContext, name: str) -> protocol.Json:
     """Return up to 25 memories of a day, as the `recall` tool does. Raises `ProtocolError`."""
     try:
         day = date.fromisoformat(name)
     except ValueError as error:
-        raise ProtocolError(
-            INVALID_PARAMS,
+        raise protocol.ProtocolError(
+            protocol.INVALID_PARAMS,
             "a day is written as 2026-03-09",
             {"uri": f"{SCHEME}day/{name}"},
         ) from error
     question = f"{day:%B} {day.day}, {day.year}"
     return tools.recall(
         context,
-        RecallTool(
+        forms.RecallTool(
             question,
             limit=25,
             since=day.isoformat(),
@@ -117,24 +97,24 @@ def _recall_day(context: tools.ToolContext, name: str) -> Json:
     )
 
 
-_READERS: dict[str, Callable[[tools.ToolContext, str], Json]] = {
-    "memory": lambda context, name: tools.get(context, PartOfText(name)),
-    "episode": lambda context, name: tools.expand(context, PartOfText(name)),
+_READERS: dict[str, Callable[[tools.ToolContext, str], protocol.Json]] = {
+    "memory": lambda context, name: tools.get(context, forms.PartOfText(name)),
+    "episode": lambda context, name: tools.expand(context, forms.PartOfText(name)),
     "day": _recall_day,
-    "status": lambda context, _: tools.status(context, StatusTool()),
+    "status": lambda context, _: tools.status(context, forms.StatusTool()),
     "injections": lambda context, _: msgspec.to_builtins(
-        context.caller.call(Injections(limit=20))
+        context.caller.call(conversation.Injections(limit=20))
     ),
 }
 
 # -------------------------------------------------------------------- prompts
 
 
-PROMPTS: Json = tools.TEXTS["prompts"]["by_name"]
+PROMPTS: protocol.Json = tools.TEXTS["prompts"]["by_name"]
 """Prompts with one argument, the subject `about`; the task is the model's."""
 
 
-def list_prompts() -> list[Json]:
+def list_prompts() -> list[protocol.Json]:
     """Return the entries of the prompt list, each with name, title, description and the argument `about`."""
     return [
         {
@@ -154,7 +134,9 @@ def list_prompts() -> list[Json]:
     ]
 
 
-def fill_prompt(context: tools.ToolContext, name: object, arguments: object) -> Json:
+def fill_prompt(
+    context: tools.ToolContext, name: object, arguments: object
+) -> protocol.Json:
     """Return the prompt `name` as a user message, with its task and memories found for `arguments`.
 
     Raises `ProtocolError` for an unknown prompt, a wrong argument or a failed search.
@@ -162,20 +144,24 @@ def fill_prompt(context: tools.ToolContext, name: object, arguments: object) -> 
     prompt = PROMPTS.get(name) if isinstance(name, str) else None
     if prompt is None:
         names = ", ".join(PROMPTS)
-        raise ProtocolError(INVALID_PARAMS, f"Unknown prompt; the prompts are {names}")
+        raise protocol.ProtocolError(
+            protocol.INVALID_PARAMS, f"Unknown prompt; the prompts are {names}"
+        )
     given = arguments.get("about", "") if isinstance(arguments, dict) else None
     if not isinstance(given, str):
-        raise ProtocolError(
-            INVALID_PARAMS, "arguments must be an object whose values are text"
+        raise protocol.ProtocolError(
+            protocol.INVALID_PARAMS, "arguments must be an object whose values are text"
         )
     about = neutralize_line(given)[:1_000]
     if prompt["is_required"] and not about:
-        raise ProtocolError(INVALID_PARAMS, f"about is missing: {prompt['about']}")
+        raise protocol.ProtocolError(
+            protocol.INVALID_PARAMS, f"about is missing: {prompt['about']}"
+        )
     question = prompt["question"].format(about=about).strip()
     try:
-        found = tools.result_as_text(tools.recall(context, RecallTool(question)))
+        found = tools.result_as_text(tools.recall(context, forms.RecallTool(question)))
     except MnemosynedError as error:
-        raise ProtocolError(INTERNAL_ERROR, error.message) from error
+        raise protocol.ProtocolError(protocol.INTERNAL_ERROR, error.message) from error
     task = prompt["task"].format(about=about or "everything")
     text = f"{task}\n\n{tools.TEXTS['prompts']['rules']}\n\n```json\n{found}\n```"
     message = {"role": "user", "content": {"type": "text", "text": text}}
@@ -183,7 +169,7 @@ def fill_prompt(context: tools.ToolContext, name: object, arguments: object) -> 
 
 
 SERVER = {"name": "mnemosyne", "title": "Mnemosyne memory", "version": __version__}
-CAPABILITIES: Json = {"tools": {}, "resources": {}, "prompts": {}}
+CAPABILITIES: protocol.Json = {"tools": {}, "resources": {}, "prompts": {}}
 INSTRUCTIONS: str = tools.TEXTS["instructions"]
 BATCH_MAX = 50
 HOUR_MS = 3_600_000
@@ -193,15 +179,15 @@ HOUR_MS = 3_600_000
 class ProtocolMethod:
     """A method of the protocol."""
 
-    run: Callable[[tools.ToolContext, McpRequest], Json]
-    eras: frozenset[Era] = frozenset(Era)
+    run: Callable[[tools.ToolContext, protocol.McpRequest], protocol.Json]
+    eras: frozenset[protocol.Era] = frozenset(protocol.Era)
     ttl_ms: int | None = None
     """Time for which a client may keep the result; None if not at all."""
     scope: str = "public"
 
 
 def answer_message(
-    message: object, context_of: Callable[[McpRequest], tools.ToolContext]
+    message: object, context_of: Callable[[protocol.McpRequest], tools.ToolContext]
 ) -> Any:  # noqa: ANN401
     """Return the JSON-RPC response to a decoded message, or a list of responses to a batch.
 
@@ -210,46 +196,48 @@ def answer_message(
     if isinstance(message, list):
         return _handle_batch(message, context_of)
     try:
-        request = McpRequest.of(message)
+        request = protocol.McpRequest.of(message)
         if request is None or request.id is None:
             return None
-        check_version(request)
+        protocol.check_version(request)
         method = METHODS.get(request.method)
         if method is None or request.era not in method.eras:
-            name = request.method[:METHOD_CHARS_SHOWN]
-            raise ProtocolError(METHOD_NOT_FOUND, f"Method not found: {name}")  # noqa: TRY301
+            name = request.method[: protocol.METHOD_CHARS_SHOWN]
+            raise protocol.ProtocolError(  # noqa: TRY301
+                protocol.METHOD_NOT_FOUND, f"Method not found: {name}"
+            )
         result = method.run(context_of(request), request)
-        if request.era is Era.MODERN:
-            meta = {SERVER_KEY: SERVER}
+        if request.era is protocol.Era.MODERN:
+            meta = {protocol.SERVER_KEY: SERVER}
             result = {"resultType": "complete", **result, "_meta": meta}
             if method.ttl_ms is not None:
                 result |= {"ttlMs": method.ttl_ms, "cacheScope": method.scope}
-        return result_message(request, result)
-    except ProtocolError as error:
+        return protocol.result_message(request, result)
+    except protocol.ProtocolError as error:
         fault = error
     except Exception:
         log.exception("mcp_failed")
-        fault = ProtocolError(
-            INTERNAL_ERROR, "unexpected; the daemon's log has the traceback"
+        fault = protocol.ProtocolError(
+            protocol.INTERNAL_ERROR, "unexpected; the daemon's log has the traceback"
         )
-    return error_message(fault, readable_id(message))
+    return protocol.error_message(fault, protocol.readable_id(message))
 
 
 def _handle_batch(
-    messages: list[Any], context_of: Callable[[McpRequest], tools.ToolContext]
-) -> Json | list[Json] | None:
+    messages: list[Any], context_of: Callable[[protocol.McpRequest], tools.ToolContext]
+) -> protocol.Json | list[protocol.Json] | None:
     """Return the responses to a batch, None without any; a single error if the size is not allowed.
 
     Protocol versions until 2025-03-26 have batches.
     """
     if not 0 < len(messages) <= BATCH_MAX:
-        error = ProtocolError(
-            INVALID_REQUEST, f"a batch has between 1 and {BATCH_MAX} messages"
+        error = protocol.ProtocolError(
+            protocol.INVALID_REQUEST, f"a batch has between 1 and {BATCH_MAX} messages"
         )
-        return error_message(error, None)
-    nested = ProtocolError(INVALID_REQUEST, "a batch holds no batch")
+        return protocol.error_message(error, None)
+    nested = protocol.ProtocolError(protocol.INVALID_REQUEST, "a batch holds no batch")
     answers = [
-        error_message(nested, None)
+        protocol.error_message(nested, None)
         if isinstance(message, list)
         else answer_message(message, context_of)
         for message in messages
@@ -260,11 +248,13 @@ def _handle_batch(
 # ------------------------------------------------------------------- methods
 
 
-def _initialize(_: tools.ToolContext, request: McpRequest) -> Json:
+def _initialize(_: tools.ToolContext, request: protocol.McpRequest) -> protocol.Json:
     """Return the result of the handshake, with the version asked for or the newest."""
     asked = request.params.get("protocolVersion")
     return {
-        "protocolVersion": asked if asked in LEGACY_VERSIONS else LEGACY_VERSIONS[0],
+        "protocolVersion": asked
+        if asked in protocol.LEGACY_VERSIONS
+        else protocol.LEGACY_VERSIONS[0],
         "capabilities": CAPABILITIES,
         "serverInfo": SERVER,
         "instructions": INSTRUCTIONS,
@@ -273,7 +263,7 @@ def _initialize(_: tools.ToolContext, request: McpRequest) -> Json:
 
 def _make_list_method(
     name: str,
-    list_entries: Callable[[tools.ToolContext], list[Json]],
+    list_entries: Callable[[tools.ToolContext], list[protocol.Json]],
     *,
     ttl_ms: int = HOUR_MS,
     scope: str = "public",
@@ -283,28 +273,28 @@ def _make_list_method(
     Clients may cache the result for `ttl_ms`, for all users if `scope` is "public".
     """
 
-    def run(context: tools.ToolContext, request: McpRequest) -> Json:
+    def run(context: tools.ToolContext, request: protocol.McpRequest) -> protocol.Json:
         """Return {`name`: all entries}. Raises `ProtocolError` for a request with a cursor."""
         if request.params.get("cursor") is not None:
             words = "unknown cursor: the list has a single page"
-            raise ProtocolError(INVALID_PARAMS, words)
+            raise protocol.ProtocolError(protocol.INVALID_PARAMS, words)
         return {name: list_entries(context)}
 
     return ProtocolMethod(run=run, ttl_ms=ttl_ms, scope=scope)
 
 
-_LEGACY = frozenset({Era.LEGACY})
+_LEGACY = frozenset({protocol.Era.LEGACY})
 
 METHODS: Mapping[str, ProtocolMethod] = {
     "initialize": ProtocolMethod(run=_initialize, eras=_LEGACY),
     "ping": ProtocolMethod(run=lambda _, __: {}, eras=_LEGACY),
     "server/discover": ProtocolMethod(
         run=lambda _, __: {
-            "supportedVersions": list(SUPPORTED_VERSIONS),
+            "supportedVersions": list(protocol.SUPPORTED_VERSIONS),
             "capabilities": CAPABILITIES,
             "instructions": INSTRUCTIONS,
         },
-        eras=frozenset({Era.MODERN}),
+        eras=frozenset({protocol.Era.MODERN}),
         ttl_ms=HOUR_MS,
     ),
     "tools/list": _make_list_method("tools", lambda _: tools.LISTED),
@@ -347,22 +337,22 @@ PROGRESS_S = 1.0
 """Seconds between notifications of progress."""
 
 _STATUS_OF_FAULT = {
-    PARSE_ERROR: HTTPStatus.BAD_REQUEST,
-    INVALID_REQUEST: HTTPStatus.BAD_REQUEST,
+    protocol.PARSE_ERROR: HTTPStatus.BAD_REQUEST,
+    protocol.INVALID_REQUEST: HTTPStatus.BAD_REQUEST,
 }
 _STATUS_OF_MODERN_FAULT = {
     **_STATUS_OF_FAULT,
-    INVALID_PARAMS: HTTPStatus.BAD_REQUEST,
-    HEADER_MISMATCH: HTTPStatus.BAD_REQUEST,
-    UNSUPPORTED_VERSION: HTTPStatus.BAD_REQUEST,
-    METHOD_NOT_FOUND: HTTPStatus.NOT_FOUND,
+    protocol.INVALID_PARAMS: HTTPStatus.BAD_REQUEST,
+    protocol.HEADER_MISMATCH: HTTPStatus.BAD_REQUEST,
+    protocol.UNSUPPORTED_VERSION: HTTPStatus.BAD_REQUEST,
+    protocol.METHOD_NOT_FOUND: HTTPStatus.NOT_FOUND,
 }
 
 log = logger()
 
 
 def mcp_route(
-    caller: Caller,
+    caller: facade.Caller,
     sessions: identity.AgentSessions,
     *,
     now: Callable[[], datetime] = local_now,
@@ -373,7 +363,7 @@ def mcp_route(
         """Return the HTTP response to a message or batch, or a stream with progress."""
         origin = identity.origin_of(http.headers, local=http.local)
 
-        def context_of(request: McpRequest) -> tools.ToolContext:
+        def context_of(request: protocol.McpRequest) -> tools.ToolContext:
             """Return the context of a request: its client's identity, the caller and the time."""
             moment = now()
             client = identity.identify(
@@ -388,12 +378,14 @@ def mcp_route(
 
         message: object = None
         try:
-            message = decode_message(http.body)
-            request = McpRequest.of(message) if isinstance(message, dict) else None
+            message = protocol.decode_message(http.body)
+            request = (
+                protocol.McpRequest.of(message) if isinstance(message, dict) else None
+            )
             if request is not None:
                 _check_headers(request, http.headers)
-        except ProtocolError as error:
-            failure = error_message(error, readable_id(message))
+        except protocol.ProtocolError as error:
+            failure = protocol.error_message(error, protocol.readable_id(message))
             return _make_http_response(failure, is_modern=True)
         if request is not None and _wants_progress(request):
             events = _stream_with_progress(
@@ -405,7 +397,7 @@ def mcp_route(
                 headers=(("Cache-Control", "no-cache"), ("X-Accel-Buffering", "no")),
                 stream=events,
             )
-        is_modern = request is not None and request.era is Era.MODERN
+        is_modern = request is not None and request.era is protocol.Era.MODERN
         further = (
             _make_handshake_headers(request, origin, context_of) if request else ()
         )
@@ -436,17 +428,17 @@ def _make_http_response(
 # ------------------------------------------------------------------- headers
 
 
-def _check_headers(request: McpRequest, headers: Mapping[str, str]) -> None:
+def _check_headers(request: protocol.McpRequest, headers: Mapping[str, str]) -> None:
     """Raise `ProtocolError` if the MCP headers of a request contradict its body, or name no known version.
 
     A modern request must have all of them, unless it comes through `mnem mcp`, which sends none.
     """
-    if request.era is Era.LEGACY:
+    if request.era is protocol.Era.LEGACY:
         version = headers.get(VERSION_HEADER)
-        if version is not None and version not in SUPPORTED_VERSIONS:
-            versions = ", ".join(SUPPORTED_VERSIONS)
-            raise ProtocolError(
-                INVALID_REQUEST,
+        if version is not None and version not in protocol.SUPPORTED_VERSIONS:
+            versions = ", ".join(protocol.SUPPORTED_VERSIONS)
+            raise protocol.ProtocolError(
+                protocol.INVALID_REQUEST,
                 f"MCP-Protocol-Version is unknown; supported are {versions}",
             )
         return
@@ -463,8 +455,8 @@ def _check_headers(request: McpRequest, headers: Mapping[str, str]) -> None:
         if given is None and not required:
             continue
         if given != value:
-            raise ProtocolError(
-                HEADER_MISMATCH,
+            raise protocol.ProtocolError(
+                protocol.HEADER_MISMATCH,
                 f"Header mismatch: {header} is missing, or not what the body says",
             )
 
@@ -482,9 +474,9 @@ def _decode_header(value: str | None) -> str | None:
 
 
 def _make_handshake_headers(
-    request: McpRequest,
+    request: protocol.McpRequest,
     origin: Mapping[str, str],
-    context_of: Callable[[McpRequest], tools.ToolContext],
+    context_of: Callable[[protocol.McpRequest], tools.ToolContext],
 ) -> tuple[tuple[str, str], ...]:
     """Return the response headers for `initialize`; none for other methods.
 
@@ -508,7 +500,7 @@ def _make_handshake_headers(
 # ------------------------------------------------------------------ progress
 
 
-def _wants_progress(request: McpRequest) -> bool:
+def _wants_progress(request: protocol.McpRequest) -> bool:
     """Return True if a request calls a slow tool, and its client wants progress notifications."""
     about = tools.TEXTS["tools"].get(str(request.params.get("name")), {})
     return (
@@ -520,10 +512,10 @@ def _wants_progress(request: McpRequest) -> bool:
 
 
 def _stream_with_progress(
-    request: McpRequest, work: Callable[[], Json]
+    request: protocol.McpRequest, work: Callable[[], protocol.Json]
 ) -> Iterator[bytes]:
     """Run `work` in a thread; yield progress, then the answer, as server-sent events."""
-    answers: list[Json] = []
+    answers: list[protocol.Json] = []
     thread = threading.Thread(
         target=lambda: answers.append(work()), name="mcp-call", daemon=True
     )
@@ -542,7 +534,7 @@ def _stream_with_progress(
     yield _encode_server_sent_event(answers[0])
 
 
-def _encode_server_sent_event(message: Json) -> bytes:
+def _encode_server_sent_event(message: protocol.Json) -> bytes:
     """Return a message as the bytes of one server-sent event."""
     return b"event: message\ndata: " + msgspec.json.encode(message) + b"\n\n"
 

@@ -16,16 +16,10 @@ from mnemosyned.agents.mcp.identity import AgentSessions, ClientIdentity
 from mnemosyned.agents.mcp.protocol import INVALID_PARAMS, Json, ProtocolError
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound
 from mnemosyned.memory.values import Hit, Learning
+from mnemosyned.text import frames, rule_files
 from mnemosyned.text.display import escape_invisible_json
-from mnemosyned.text.frames import neutralize, neutralize_tags
-from mnemosyned.text.rule_files import read_tables
-from mnemosyned.verbs.conversation import Learn, Learnings, RemoveLearning
-from mnemosyned.verbs.facade import Caller
-from mnemosyned.verbs.memories import Expand, Get, Recall, Recalled, Remember
+from mnemosyned.verbs import conversation, facade, memories, retention, times, upkeep
 from mnemosyned.verbs.request import Request, fields_of, parse_text
-from mnemosyned.verbs.retention import Forget, Forgotten
-from mnemosyned.verbs.times import read_given
-from mnemosyned.verbs.upkeep import Status
 
 PROJECT_SESSIONS_MAX = 500
 """Maximum sessions of a project that recall searches first."""
@@ -38,7 +32,7 @@ PROJECT_SHARE = 3
 class ToolContext:
     """The context of a request: its client, the verbs and the time."""
 
-    caller: Caller
+    caller: facade.Caller
     identity: ClientIdentity
     sessions: AgentSessions
     now: datetime
@@ -54,7 +48,7 @@ class ToolContext:
         A time without a zone is local. `until` includes the whole day; a weekday in it comes after `since`.
         """
         text = getattr(tool, field)
-        return text and read_given(text, field=field, now=self.now, since=since)
+        return text and times.read_given(text, field=field, now=self.now, since=since)
 
 
 def remember(context: ToolContext, tool: forms.RememberTool) -> Json:
@@ -62,7 +56,7 @@ def remember(context: ToolContext, tool: forms.RememberTool) -> Json:
     identity = context.identity
     when = context.moment(tool, "when")
     stored = context.caller.call(
-        Remember(
+        memories.Remember(
             tool.content,
             session=identity.session,
             source=identity.client,
@@ -97,7 +91,7 @@ def recall(context: ToolContext, tool: forms.RecallTool) -> Json:
     """
     wanted = tool.offset + tool.limit
     here = context.sessions.sessions_of(context.identity.project, PROJECT_SESSIONS_MAX)
-    in_project = _search_memory(context, tool, here) if here else Recalled([])
+    in_project = _search_memory(context, tool, here) if here else memories.Recalled([])
     answer, hits = in_project, in_project.hits
     if not tool.only_this_project:
         answer = _search_memory(context, tool, None)
@@ -134,10 +128,10 @@ def recall(context: ToolContext, tool: forms.RecallTool) -> Json:
 
 def _search_memory(
     context: ToolContext, tool: forms.RecallTool, sessions: Sequence[str] | None
-) -> Recalled:
+) -> memories.Recalled:
     """Return the recall of a query in these sessions, or in all if None."""
     return context.caller.call(
-        Recall(
+        memories.Recall(
             tool.query,
             limit=min(RECALL_MAX, tool.offset + tool.limit + 1),
             session=None if sessions is None else list(sessions),
@@ -178,12 +172,12 @@ def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
 
 def get(context: ToolContext, tool: forms.PartOfText) -> Json:
     """Return the text of a memory or summary from an offset on, as far as fits. Raises `NotFound`."""
-    got = context.caller.call(Get(tool.id))
+    got = context.caller.call(memories.Get(tool.id))
     episode, memory = got.episode, got.memory
     item = episode or memory
     if item is None:
         raise NotFound(f"there is no memory {tool.id}")
-    words = neutralize(item.content)
+    words = frames.neutralize(item.content)
     text = forms.text_beginning(words[tool.offset :], context.bytes_max)
     end = tool.offset + len(text)
     zone = context.now.tzinfo
@@ -209,7 +203,7 @@ def get(context: ToolContext, tool: forms.PartOfText) -> Json:
 
 def expand(context: ToolContext, tool: forms.PartOfText) -> Json:
     """Return a page of a summary's parts: lower summaries or memories. Raises `NotFound`."""
-    expanded = context.caller.call(Expand(tool.id, depth=1))
+    expanded = context.caller.call(memories.Expand(tool.id, depth=1))
     zone = context.now.tzinfo
     below = expanded.summaries or expanded.originals
     page = below[tool.offset : tool.offset + context.bytes_max // 100]
@@ -234,7 +228,7 @@ def learn(context: ToolContext, tool: forms.LearnTool) -> Json:
     identity = context.identity
     source = identity.client if tool.only_this_agent else None
     learned = context.caller.call(
-        Learn(tool.rule, session=identity.session, source=source)
+        conversation.Learn(tool.rule, session=identity.session, source=source)
     )
     context.sessions.note_session(identity, context.now)
     return {
@@ -255,7 +249,7 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
             "first call it without confirm, and then with the `mark` of that preview",
             field="mark",
         )
-    request = Forget(
+    request = retention.Forget(
         tool.id,
         query=tool.query,
         person=tool.person,
@@ -280,7 +274,7 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
     try:
         forgotten = context.caller.call(request)
     except NotFound:
-        listed = context.caller.call(Learnings(id=tool.id))
+        listed = context.caller.call(conversation.Learnings(id=tool.id))
         rule = next((rule for rule in listed if rule.id == tool.id), None)
         if rule is None:
             raise
@@ -308,7 +302,7 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
 def _forget_rule(context: ToolContext, rule: Learning, *, confirm: bool) -> Json:
     """Delete a rule if `confirm` is set, and return {}; otherwise return the fields that preview this."""
     if confirm:
-        context.caller.call(RemoveLearning(rule.id))
+        context.caller.call(conversation.RemoveLearning(rule.id))
         return {}
     line = forms.make_quotation(
         rule.id, rule.created_at, rule.text, "rule", zone=context.now.tzinfo
@@ -319,7 +313,7 @@ def _forget_rule(context: ToolContext, rule: Learning, *, confirm: bool) -> Json
     return {"lines": [line], "next_step": agree}
 
 
-def _describe_next_step(forgotten: Forgotten) -> str:
+def _describe_next_step(forgotten: retention.Forgotten) -> str:
     """Return a sentence on what to do after a deletion or preview; empty if nothing remains to be done."""
     if forgotten.dry_run:
         if not forgotten.memories and not forgotten.learnings:
@@ -339,7 +333,7 @@ def _describe_next_step(forgotten: Forgotten) -> str:
 
 def status(context: ToolContext, _: forms.StatusTool) -> Json:
     """Return counts and problems of the memory, and the client's session and project."""
-    stats = context.caller.call(Status())
+    stats = context.caller.call(upkeep.Status())
     identity, last = context.identity, stats.sleep.last_cycle
     return {
         "version": stats.version,
@@ -358,7 +352,7 @@ META_LOADED = {"anthropic/alwaysLoad": True}
 """Metadata with which Claude Code shows a tool to the model from the start, not only its name."""
 
 
-TEXTS: Json = read_tables(__file__, "texts.toml")
+TEXTS: Json = rule_files.read_tables(__file__, "texts.toml")
 TOOLS: dict[str, tuple[type[Request[Any]], Tool]] = {
     "recall": (forms.RecallTool, recall),
     "remember": (forms.RememberTool, remember),
@@ -407,7 +401,7 @@ def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
         given = {k: v for k, v in arguments.items() if v != "" or k not in optional}
         result = run(context, parse_text(form, given))
     except MnemosynedError as error:
-        told = neutralize(error.message)
+        told = frames.neutralize(error.message)
         field = error.field or ""
         if field in ARGUMENTS.get(name, ()) and field not in arguments:
             told = told.replace(field, ARGUMENTS[name][field])
@@ -433,4 +427,4 @@ def result_as_text(result: Json) -> str:
         else:
             text = msgspec.json.encode(value).decode()
         fields.append(f'"{name}": {text}')
-    return escape_invisible_json(neutralize_tags("{" + ",\n".join(fields) + "}"))
+    return escape_invisible_json(frames.neutralize_tags("{" + ",\n".join(fields) + "}"))

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from mnemosyned.errors import ConfigInvalid
+from mnemosyned import errors, socket_path
 from mnemosyned.paths import replacing_file
-from mnemosyned.socket_path import make_private_folder
 
 FILE_BYTES_MAX = 64 << 20
 
@@ -150,12 +149,12 @@ class SetupJournal:
         try:
             return _JOURNAL_DECODER.decode(content).edits
         except msgspec.DecodeError as error:
-            raise ConfigInvalid(f"{self.file} is damaged: {error}") from error
+            raise errors.ConfigInvalid(f"{self.file} is damaged: {error}") from error
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Lock the journal during the block, and reload its edits; delete the journal afterwards if empty."""
-        make_private_folder(str(self._folder))
+        socket_path.make_private_folder(str(self._folder))
         with (self._folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self.edits = self._read_edits()

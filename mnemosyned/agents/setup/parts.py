@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from mnemosyned.agents.setup import documents
-from mnemosyned.agents.setup.files import FileRefused, decode_text, read_file
+from mnemosyned.agents.setup import documents, files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,7 +322,7 @@ def settings_of(file: Path) -> documents.Json:
 def read_document(file: Path) -> documents.Document | None:
     """Return a configuration file as a document; None if it is missing or cannot be read."""
     try:
-        text = decode_text(read_file(file))
+        text = files.decode_text(files.read_file(file))
         return None if text is None else documents.Document(file, text)
-    except FileRefused:
+    except files.FileRefused:
         return None

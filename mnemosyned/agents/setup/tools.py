@@ -13,25 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from mnemosyned.agents.setup.documents import (
-    Document,
-    Unreadable,
-    value_at,
-    values_along,
-)
-from mnemosyned.agents.setup.files import (
-    ABSENT,
-    FileEdit,
-    FileRefused,
-    SetupJournal,
-    WrittenPart,
-    check_writable,
-    decode_text,
-    delete_file,
-    digest,
-    read_file,
-    replace_file,
-)
+from mnemosyned.agents.setup import documents, files
 from mnemosyned.agents.setup.parts import (
     NAME,
     OURS,
@@ -54,7 +36,7 @@ from mnemosyned.memory.values import AgentActivity
 _TO_WRITE = (PartState.MISSING, PartState.STALE)
 _KINDS = {EntryPart: "entry", HookPart: "hook", HeadingPart: "heading"}
 _CLASSES = {kind: part for part, kind in _KINDS.items()}
-_WHOLE_FILE = WrittenPart(kind="file", path=[], kept=0)
+_WHOLE_FILE = files.WrittenPart(kind="file", path=[], kept=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +52,7 @@ class FileChange:
     """Whether setup makes the file."""
     states: Sequence[tuple[str, PartState]] = ()
     """Label and present state of each part."""
-    written: list[WrittenPart] = field(default_factory=list)
+    written: list[files.WrittenPart] = field(default_factory=list)
     entry: EntryPart | None = None
     """The entry to be written by the tool's own program."""
     problem: str = ""
@@ -102,7 +84,7 @@ def group_by_file(parts: Parts) -> dict[Path, Parts]:
 
 
 def plan_file(
-    file: Path, parts: Parts, *, tool: str, journal: SetupJournal
+    file: Path, parts: Parts, *, tool: str, journal: files.SetupJournal
 ) -> FileChange:
     """Return the planned change of one file, with the parts of a tool written into it.
 
@@ -110,7 +92,7 @@ def plan_file(
     """
     content: bytes | None = None
     try:
-        content = read_file(file)
+        content = files.read_file(file)
         own = parts[0]
         if isinstance(own, OwnFile):
             change = _plan_own_file(own, content, journal.edit_of(tool, file))
@@ -118,12 +100,12 @@ def plan_file(
             members = [part for part in parts if isinstance(part, SettingsPart)]
             change = _plan_settings(file, content, members, tool=tool, journal=journal)
         if change.changes:
-            check_writable(file)
-    except Unreadable as error:
+            files.check_writable(file)
+    except documents.Unreadable as error:
         problem = f"it cannot be read: {error}"
     except UnicodeEncodeError:
         problem = "the path of our program is not UTF-8"
-    except FileRefused as error:
+    except files.FileRefused as error:
         problem = str(error)
     else:
         return change
@@ -131,12 +113,12 @@ def plan_file(
 
 
 def _plan_own_file(
-    part: OwnFile, content: bytes | None, edit: FileEdit | None
+    part: OwnFile, content: bytes | None, edit: files.FileEdit | None
 ) -> FileChange:
     """Return the planned change of a whole file of ours. Raises `FileRefused` if a foreign file is there."""
-    state = part.state_of(decode_text(content))
+    state = part.state_of(files.decode_text(content))
     if state is PartState.FOREIGN:
-        raise FileRefused("another file of this name is there; rename it first")
+        raise files.FileRefused("another file of this name is there; rename it first")
     is_written = edit is not None or state in _TO_WRITE
     return FileChange(
         file=part.file,
@@ -154,7 +136,7 @@ def _plan_settings(
     parts: list[SettingsPart],
     *,
     tool: str,
-    journal: SetupJournal,
+    journal: files.SetupJournal,
 ) -> FileChange:
     """Return the change that writes our missing and outdated parts into a file.
 
@@ -164,7 +146,7 @@ def _plan_settings(
     states = [(part, part.state(document)) for part in parts]
     for part, state in states:
         if state is PartState.FOREIGN:
-            raise FileRefused(describe_foreign_value(part, document))
+            raise files.FileRefused(describe_foreign_value(part, document))
     # The file as it was before setup: by the journal, or else without outdated parts of ours.
     edit = journal.edit_of(tool, file) or next(iter(journal.edits_of_file(file)), None)
     if edit is None:
@@ -190,7 +172,9 @@ def _plan_settings(
         made=made,
         states=[(part.label, state) for part, state in states],
         written=[
-            _make_written_part(part, len(values_along(original.data, part.path)) - 1)
+            _make_written_part(
+                part, len(documents.values_along(original.data, part.path)) - 1
+            )
             for part in parts
             if part in to_write or tuple(map(str, part.path)) in known
         ],
@@ -198,30 +182,36 @@ def _plan_settings(
     )
 
 
-def _parse_document(file: Path, content: bytes | None) -> Document:
+def _parse_document(file: Path, content: bytes | None) -> documents.Document:
     """Return the content of `file` as a document, empty for None. Raises as `decode_text` and `Document` do."""
-    return Document(file, decode_text(content) or "")
+    return documents.Document(file, files.decode_text(content) or "")
 
 
-def _make_written_part(part: SettingsPart, kept: int) -> WrittenPart:
+def _make_written_part(part: SettingsPart, kept: int) -> files.WrittenPart:
     """Return the journal's record of a part; `kept` is how many steps of its path existed before."""
-    return WrittenPart(kind=_KINDS[type(part)], path=[*map(str, part.path)], kept=kept)
+    return files.WrittenPart(
+        kind=_KINDS[type(part)], path=[*map(str, part.path)], kept=kept
+    )
 
 
 def _restore_content(
-    edit: FileEdit, file: Path, content: bytes | None, *, journal: SetupJournal
+    edit: files.FileEdit,
+    file: Path,
+    content: bytes | None,
+    *,
+    journal: files.SetupJournal,
 ) -> tuple[bytes | None, bool]:
     """Return a file's content without an edit, and True if an undo deletes the file.
 
     If the file did not change since the edit, the old content is returned byte for byte; else the edit's
     parts are removed. For a file that setup made, with nothing else in it, returns (None, True).
     """
-    if digest(content) == edit.after:
-        if edit.before == ABSENT:
+    if files.digest(content) == edit.after:
+        if edit.before == files.ABSENT:
             return None, True
         if (before := journal.content_before(edit)) is not None:
             return before, False
-    if content is None or digest(content) == edit.before:
+    if content is None or files.digest(content) == edit.before:
         return content, False
     document = _parse_document(file, content)
     # Headings last: they stay if hooks of the user remain.
@@ -232,7 +222,9 @@ def _restore_content(
             continue
         part.remove(document)
         for length in range(len(part.path), written.kept, -1):  # empty now
-            *_, inner = values = values_along(document.data, part.path[:length])
+            *_, inner = values = documents.values_along(
+                document.data, part.path[:length]
+            )
             if len(values) > length and inner in ({}, []):
                 document.remove(part.path[:length])
     if edit.made and document.text.strip() in ("", "{}"):
@@ -243,7 +235,7 @@ def _restore_content(
 # ------------------------------------------------------------------------ undo
 
 
-def plan_undo(edit: FileEdit, journal: SetupJournal) -> FileChange:
+def plan_undo(edit: files.FileEdit, journal: files.SetupJournal) -> FileChange:
     """Return the planned change that undoes an edit, keeping parts that other tools need.
 
     If the undo is impossible, the change contains the problem.
@@ -251,26 +243,26 @@ def plan_undo(edit: FileEdit, journal: SetupJournal) -> FileChange:
     file = Path(edit.file)
     content: bytes | None = None
     try:
-        content = read_file(file)
+        content = files.read_file(file)
         after = _remove_edit_content(edit, file, content, journal)
         if after != content:
-            check_writable(file)
-    except FileRefused as error:
+            files.check_writable(file)
+    except files.FileRefused as error:
         return FileChange(file=file, before=content, after=content, problem=str(error))
     return FileChange(file=file, before=content, after=after)
 
 
 def _remove_edit_content(
-    edit: FileEdit, file: Path, content: bytes | None, journal: SetupJournal
+    edit: files.FileEdit, file: Path, content: bytes | None, journal: files.SetupJournal
 ) -> bytes | None:
     """Return the content without an edit's parts, except those other tools need; None to delete the file.
 
     Raises `FileRefused` if a whole file of ours was changed since the edit.
     """
     if any(part.kind == "file" for part in edit.parts):
-        if content is None or digest(content) == edit.after:
+        if content is None or files.digest(content) == edit.after:
             return None
-        raise FileRefused("it has changed since the setup; delete it yourself")
+        raise files.FileRefused("it has changed since the setup; delete it yourself")
     others = [other for other in journal.edits_of_file(file) if other.tool != edit.tool]
     if others:
         needed = {tuple(part.path) for other in others for part in other.parts}
@@ -284,35 +276,35 @@ def _remove_edit_content(
 
 def recognize_edit(
     file: Path, parts: Parts, *, tool: str, scope: str
-) -> FileEdit | None:
+) -> files.FileEdit | None:
     """Return an edit that would have made our parts in a file; None if the file has none.
 
     With it, a setup that is not in the journal can be undone.
     """
     try:
-        content = read_file(file)
+        content = files.read_file(file)
         own = parts[0]
-        written: list[WrittenPart] = []
+        written: list[files.WrittenPart] = []
         is_whole = False
         if isinstance(own, OwnFile):
-            text = decode_text(content)
+            text = files.decode_text(content)
             if own.state_of(text) in OURS:
                 written = [_WHOLE_FILE]
             is_whole = text == own.content
         else:
             members = [part for part in parts if isinstance(part, SettingsPart)]
             written = _find_our_parts(_parse_document(file, content), members)
-    except FileRefused:
+    except files.FileRefused:
         return None
     if not written:
         return None
     entries = [part for part in parts if isinstance(part, EntryPart)]
-    return FileEdit(
+    return files.FileEdit(
         tool=tool,
         scope=scope,
         file=str(file),
         before="",
-        after=digest(content) if is_whole else "",
+        after=files.digest(content) if is_whole else "",
         parts=written,
         folders=[],
         made=True,
@@ -321,13 +313,13 @@ def recognize_edit(
 
 
 def _find_our_parts(
-    document: Document, parts: Iterable[SettingsPart]
-) -> list[WrittenPart]:
+    document: documents.Document, parts: Iterable[SettingsPart]
+) -> list[files.WrittenPart]:
     """Return records of our parts in a document, also of hooks for events that setup no longer uses."""
     sought = {part.path: part for part in parts}
     headings = [part for part in sought.values() if isinstance(part, HeadingPart)]
     for hook in [part for part in sought.values() if isinstance(part, HookPart)]:
-        events = value_at(document.data, hook.path[:-1])
+        events = documents.value_at(document.data, hook.path[:-1])
         for event in events if isinstance(events, dict) else {}:
             path = (*hook.path[:-1], event)
             sought.setdefault(path, HookPart(hook.file, path, hook.value))
@@ -349,15 +341,15 @@ _LACKING = {PartState.MISSING: "missing", PartState.STALE: "outdated"}
 
 
 def apply_change(
-    change: FileChange, *, tool: str, scope: str, journal: SetupJournal
+    change: FileChange, *, tool: str, scope: str, journal: files.SetupJournal
 ) -> None:
     """Write a planned change to its file, and save it as an edit in the journal.
 
     Raises `FileRefused` if the file was changed since the plan was made, or cannot be written.
     """
     with journal.lock():
-        if read_file(change.file) != change.before:
-            raise FileRefused(_CHANGED_MEANWHILE)
+        if files.read_file(change.file) != change.before:
+            raise files.FileRefused(_CHANGED_MEANWHILE)
         old = journal.edit_of(tool, change.file)
         take_out = (
             change.entry.take_out if change.entry else old.take_out if old else ()
@@ -369,12 +361,12 @@ def apply_change(
             for folder in change.file.resolve().parents
             if str(folder) in made or not folder.exists()
         )
-        edit = FileEdit(
+        edit = files.FileEdit(
             tool=tool,
             scope=scope,
             file=str(change.file),
-            before=digest(change.baseline),
-            after=digest(change.after),
+            before=files.digest(change.baseline),
+            after=files.digest(change.after),
             parts=change.written,
             folders=sorted(map(str, folders), key=len),
             made=change.made,
@@ -386,14 +378,14 @@ def apply_change(
             return
         try:
             if not _write_by_program(change):
-                replace_file(change.file, change.after or b"")
-        except FileRefused:
+                files.replace_file(change.file, change.after or b"")
+        except files.FileRefused:
             if old is None:
                 journal.remove(edit)
             raise
-        written = read_file(change.file)
-        if digest(written) != edit.after:
-            edit = msgspec.structs.replace(edit, after=digest(written))
+        written = files.read_file(change.file)
+        if files.digest(written) != edit.after:
+            edit = msgspec.structs.replace(edit, after=files.digest(written))
             journal.add(edit, change.baseline)
 
 
@@ -411,8 +403,8 @@ def _write_by_program(change: FileChange) -> bool:
     _run_program(entry.add, folder, limit_s=PROGRAM_TIME_LIMIT_S)
     if _read_entry_state(entry) is PartState.CURRENT:
         return True
-    if read_file(entry.file) != change.before:
-        raise FileRefused(f"{entry.add[0]} changed it otherwise; run this again")
+    if files.read_file(entry.file) != change.before:
+        raise files.FileRefused(f"{entry.add[0]} changed it otherwise; run this again")
     return False
 
 
@@ -441,28 +433,30 @@ def _run_program(
     return done.returncode, done.stdout.decode(errors="replace")
 
 
-def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None:
+def undo_edit(
+    edit: files.FileEdit, change: FileChange, journal: files.SetupJournal
+) -> None:
     """Write the planned undo of an edit, remove it from the journal, and delete directories of setup if empty.
 
     Raises `FileRefused` if the file was changed since the plan was made, or cannot be written.
     """
     with journal.lock():
-        if read_file(change.file) != change.before:
-            raise FileRefused(_CHANGED_MEANWHILE)
+        if files.read_file(change.file) != change.before:
+            raise files.FileRefused(_CHANGED_MEANWHILE)
         if change.changes and not _remove_by_program(edit, change):
             if change.after is None:
-                delete_file(change.file)
+                files.delete_file(change.file)
             else:
-                replace_file(change.file, change.after)
+                files.replace_file(change.file, change.after)
         journal.remove(edit)
     for folder in reversed(edit.folders):
         with suppress(OSError):  # not empty
             Path(folder).rmdir()
 
 
-def _remove_by_program(edit: FileEdit, change: FileChange) -> bool:
+def _remove_by_program(edit: files.FileEdit, change: FileChange) -> bool:
     """If the file changed since the edit, remove our entry by the tool's program; return True on success."""
-    if not edit.take_out or digest(change.before) == edit.after:
+    if not edit.take_out or files.digest(change.before) == edit.after:
         return False
     folder = change.file.parent
     done = _run_program(edit.take_out, folder, limit_s=PROGRAM_TIME_LIMIT_S)
@@ -510,7 +504,9 @@ def scope_name(project: Path | None) -> str:
     return "user" if project is None else f"project {project}"
 
 
-def plan_tool(target: SetupTarget, site: SetupSite, journal: SetupJournal) -> ToolPlan:
+def plan_tool(
+    target: SetupTarget, site: SetupSite, journal: files.SetupJournal
+) -> ToolPlan:
     """Return the plan of a tool's setup: the changes of its files, or reasons against it."""
     refusals = [
         f"our plugin is installed ({plugin}): remove it first, or leave it at that"
@@ -531,7 +527,7 @@ def plan_tool(target: SetupTarget, site: SetupSite, journal: SetupJournal) -> To
     )
 
 
-def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
+def set_up(plan: ToolPlan, journal: files.SetupJournal) -> list[str]:
     """Write a plan; return problems: those of the plan, or of the first file that cannot be written."""
     if plan.problems:
         return plan.problems
@@ -539,7 +535,7 @@ def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
     for change in plan.changes:
         try:
             apply_change(change, tool=plan.target.name, scope=scope, journal=journal)
-        except FileRefused as error:
+        except files.FileRefused as error:
             return [f"{plan.site.machine.short_path(change.file)}: {error}"]
     return []
 
@@ -560,8 +556,8 @@ def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
 
 
 def edits_to_undo(
-    journal: SetupJournal, tools: tuple[str, ...], project: Path | None
-) -> list[FileEdit]:
+    journal: files.SetupJournal, tools: tuple[str, ...], project: Path | None
+) -> list[files.FileEdit]:
     """Return edits, newest first: of `tools` (of all if empty), in `project` (in all if None)."""
     return [
         edit
@@ -572,15 +568,15 @@ def edits_to_undo(
 
 
 def recognize_edits(
-    targets: Iterable[SetupTarget], site: SetupSite, journal: SetupJournal
-) -> list[FileEdit]:
+    targets: Iterable[SetupTarget], site: SetupSite, journal: files.SetupJournal
+) -> list[files.FileEdit]:
     """Return an edit for each file with parts of ours, for tools that the journal lacks.
 
     A tool is left out if all its files are in edits of other tools.
     """
     scope = scope_name(site.project)
     known = {edit.tool for edit in journal.edits if edit.scope == scope}
-    found: dict[str, list[FileEdit]] = {}
+    found: dict[str, list[files.FileEdit]] = {}
     for target in targets:
         is_open = target.name not in known and (target.has_project or not site.project)
         by_file = group_by_file(target.parts(site)) if is_open else {}
@@ -597,7 +593,7 @@ def recognize_edits(
 
 
 def undo_all(
-    edits: list[FileEdit], journal: SetupJournal, machine: Machine
+    edits: list[files.FileEdit], journal: files.SetupJournal, machine: Machine
 ) -> Iterator[tuple[str, str]]:
     """Undo edits one by one; yield (file, error message), with an empty message on success."""
     for edit in edits:
@@ -606,7 +602,7 @@ def undo_all(
         if not problem:
             try:
                 undo_edit(edit, change, journal)
-            except FileRefused as error:
+            except files.FileRefused as error:
                 problem = str(error)
         file = machine.short_path(change.file)
         yield edit.file, f"{file}: {problem}" if problem else ""
@@ -716,7 +712,7 @@ class ToolCheck:
 def check_tool(
     target: SetupTarget,
     site: SetupSite,
-    journal: SetupJournal,
+    journal: files.SetupJournal,
     reports: Sequence[AgentActivity] | None,
 ) -> ToolCheck:
     """Return the state of a tool, from its files and from the daemon's reports if not None."""

@@ -11,21 +11,8 @@ from typing import BinaryIO
 import msgspec
 
 from mnemosyned.errors import MnemosynedError
-from mnemosyned.importers import reading
-from mnemosyned.importers.importer import (
-    HEAD_BYTES,
-    BadRecord,
-    ExportGroup,
-    ImportFormat,
-    ImportSource,
-    RecordRefused,
-    Records,
-    parse_record,
-    stable_id,
-)
-from mnemosyned.verbs import exchange
-from mnemosyned.verbs.memories import Remember
-from mnemosyned.verbs.request import decoder_of, parse
+from mnemosyned.importers import importer, reading
+from mnemosyned.verbs import exchange, memories, request
 
 
 class _Identity(msgspec.Struct):
@@ -39,21 +26,23 @@ class _Identity(msgspec.Struct):
 _IDENTITY_DECODER = msgspec.json.Decoder(_Identity)
 
 
-class JsonLines(ImportFormat):
+class JsonLines(importer.ImportFormat):
     """A file with a JSON object a line."""
 
     name = "jsonl"
 
-    def recognizes(self, source: ImportSource) -> bool:
+    def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True if a line in the head is, or seems to be, an object with a text `content`."""
         lines = reading.head_as_utf8(source.head).split(b"\n")
         if any(isinstance(_decode_identity(line).content, str) for line in lines):
             return True
         # A first line longer than the head may be a memory.
-        is_cut = len(lines[0]) >= HEAD_BYTES - 3
+        is_cut = len(lines[0]) >= importer.HEAD_BYTES - 3
         return is_cut and lines[0].startswith(b"{") and b'"content"' in lines[0]
 
-    def read_records(self, source: ImportSource, position: str) -> Records:
+    def read_records(
+        self, source: importer.ImportSource, position: str
+    ) -> importer.Records:
         """Yield the memories in the lines after the byte `position`.
 
         Earlier lines are read, but not yielded: the ids of lines without an id depend on the count of equal
@@ -72,10 +61,12 @@ class JsonLines(ImportFormat):
                 size = line.end - line.offset
                 if line.too_long:
                     reason = f"the line is longer than {reading.LINE_BYTES_MAX:,} bytes"
-                    yield BadRecord(place, reason, position, size)
+                    yield importer.BadRecord(place, reason, position, size)
                 else:
                     read = partial(_parse_memory, line.data, "the line", id)
-                    yield from parse_record(read, place, position, size, exact=True)
+                    yield from importer.parse_record(
+                        read, place, position, size, exact=True
+                    )
 
 
 def _decode_identity(line: bytes) -> _Identity:
@@ -95,31 +86,33 @@ def _make_line_id(
         return ""
     text = reading.decode_text(line.data.strip())
     if identity.created_at:
-        return stable_id("jsonl", text)
-    return stable_id("jsonl", text, str(occurrences.count(text)))
+        return importer.stable_id("jsonl", text)
+    return importer.stable_id("jsonl", text, str(occurrences.count(text)))
 
 
-def _parse_memory(data: bytes, noun: str, id: str) -> Remember:
+def _parse_memory(data: bytes, noun: str, id: str) -> memories.Remember:
     """Return the memory in JSON, by default with this `id`. Raises `RecordRefused`, which calls it `noun`."""
     try:
-        memory = parse(Remember, data)
+        memory = request.parse(memories.Remember, data)
     except MnemosynedError as error:
         reason = error.message.replace("the body", noun)
-        raise RecordRefused(f"{reason} ({error.code})") from error
+        raise importer.RecordRefused(f"{reason} ({error.code})") from error
     return msgspec.structs.replace(memory, id=memory.id or id)
 
 
-class JsonArray(ImportFormat):
+class JsonArray(importer.ImportFormat):
     """A file with one JSON list, of any length."""
 
     name = "json"
 
-    def recognizes(self, source: ImportSource) -> bool:
+    def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True for a JSON list whose first object has the key `content`."""
         outline = reading.outline_document(source.head)
         return outline is not None and outline.is_list and "content" in outline.keys
 
-    def read_records(self, source: ImportSource, position: str) -> Records:
+    def read_records(
+        self, source: importer.ImportSource, position: str
+    ) -> importer.Records:
         """Yield the memories in a JSON list after its first `position` elements."""
         done = int(position or 0)
         occurrences = reading.OccurrenceCounter()
@@ -129,11 +122,11 @@ class JsonArray(ImportFormat):
                 count = occurrences.count(written)
                 if element.index < done:
                     continue
-                id = stable_id("json", written, str(count))
+                id = importer.stable_id("json", written, str(count))
                 read = partial(_parse_memory, written.encode(), "the entry", id)
                 number = element.index + 1
                 place = f"{source.name}, entry {number}"
-                yield from parse_record(
+                yield from importer.parse_record(
                     read, place, str(number), element.size, exact=True
                 )
 
@@ -145,12 +138,12 @@ GROUP_BYTES_MAX = 16 << 20
 """Maximum bytes of lines restored together, for which a request has room; a larger episode is split."""
 
 
-class ExportFile(ImportFormat):
+class ExportFile(importer.ImportFormat):
     """The file that `mnem export` writes."""
 
     name = "export"
 
-    def recognizes(self, source: ImportSource) -> bool:
+    def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True if the first line is the header of an export by `mnem export`."""
         first = reading.head_as_utf8(source.head).partition(b"\n")[0]
         try:
@@ -159,7 +152,9 @@ class ExportFile(ImportFormat):
             return False
         return kind.record == exchange.HEADER and kind.format == exchange.FORMAT
 
-    def read_records(self, source: ImportSource, position: str) -> Records:
+    def read_records(
+        self, source: importer.ImportSource, position: str
+    ) -> importer.Records:
         """Yield groups of lines to restore together, after the byte `position`.
 
         An episode comes with its originals. Earlier lines are read again for the checksum.
@@ -172,7 +167,7 @@ class ExportFile(ImportFormat):
 class _ExportReader:
     """Reads the lines of one export, and puts them into groups."""
 
-    def __init__(self, source: ImportSource, *, start: int) -> None:
+    def __init__(self, source: importer.ImportSource, *, start: int) -> None:
         self._source = source
         self._start = start
         self._digest = hashlib.sha256()
@@ -183,7 +178,7 @@ class _ExportReader:
         self._missing = 0
         """Originals still missing in the group."""
 
-    def read(self, file: BinaryIO) -> Records:
+    def read(self, file: BinaryIO) -> importer.Records:
         """Yield groups of the export's lines after the start position, and a bad record for each fault."""
         ended = ""
         number = end = 0
@@ -213,9 +208,11 @@ class _ExportReader:
         if ended != exchange.FOOTER:
             yield from self._finish_incomplete_group()
             reason = "the export was cut off here: it has no last line"
-            yield BadRecord(self._source.name, reason)
+            yield importer.BadRecord(self._source.name, reason)
 
-    def _group_line(self, line: reading.TextLine, kind: exchange.LineKind) -> Records:
+    def _group_line(
+        self, line: reading.TextLine, kind: exchange.LineKind
+    ) -> importer.Records:
         """Add a line to the group; yield the group once it is complete, full or interrupted."""
         if self._missing and kind.record != "memory":
             yield from self._finish_incomplete_group()
@@ -232,7 +229,7 @@ class _ExportReader:
         if is_full or not self._missing:
             yield self._finish_group()
 
-    def _finish_group(self) -> ExportGroup:
+    def _finish_group(self) -> importer.ExportGroup:
         """Return the collected lines as a group, and begin an empty group."""
         group, self._group = self._group, []
         self._group_bytes, self._begins_with_episode = 0, False
@@ -240,9 +237,9 @@ class _ExportReader:
         end = group[-1].end
         size = sum(len(line.data) for line in group)
         place = f"{self._source.name}:{group[0].number}"
-        return ExportGroup(data, len(group), place, str(end), size)
+        return importer.ExportGroup(data, len(group), place, str(end), size)
 
-    def _finish_incomplete_group(self) -> Records:
+    def _finish_incomplete_group(self) -> importer.Records:
         """Yield an episode without all originals as a bad record, and then the originals that are there."""
         self._missing = 0
         if self._begins_with_episode:
@@ -255,7 +252,7 @@ class _ExportReader:
 
     def _read_last_line(
         self, line: reading.TextLine, kind: exchange.LineKind
-    ) -> Records:
+    ) -> importer.Records:
         """Yield the unfinished group, then a bad record for each fault of the export, then the footer.
 
         The footer is left out if the daemon ended the export early.
@@ -272,7 +269,7 @@ class _ExportReader:
     def _find_footer_problem(self, footer: bytes) -> str:
         """Return how the lines differ from the footer's counts or checksum, or an empty text."""
         try:
-            expected = decoder_of(exchange.Footer).decode(footer)
+            expected = request.decoder_of(exchange.Footer).decode(footer)
         except msgspec.DecodeError as error:
             return f"the last line is damaged: {error}"
         if expected.counts != dict(self._counts):
@@ -281,6 +278,6 @@ class _ExportReader:
             return "lines were changed since the export: its hash differs"
         return ""
 
-    def _make_bad_line(self, line: reading.TextLine, reason: str) -> BadRecord:
+    def _make_bad_line(self, line: reading.TextLine, reason: str) -> importer.BadRecord:
         """Return a bad record that names a line of the export and the reason."""
-        return BadRecord(f"{self._source.name}:{line.number}", reason)
+        return importer.BadRecord(f"{self._source.name}:{line.number}", reason)

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain, count
 from typing import Any, cast
 
-from mnemosyned.importers import reading
+from mnemosyned.importers import projects, reading
 from mnemosyned.importers.importer import (
     PARSE_ERRORS,
     BadRecord,
@@ -30,7 +30,6 @@ from mnemosyned.importers.importer import (
     stable_id,
     text_in,
 )
-from mnemosyned.importers.projects import project_of
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.memories import Remember
 
@@ -109,7 +108,7 @@ class RecordShape:
             else:
                 name = name or named.partition("|")[0].rstrip("*")
                 metadata[name] = _value_of(row, named)
-        if project := project_of(text_in(metadata.get("cwd"))).key:
+        if project := projects.project_of(text_in(metadata.get("cwd"))).key:
             metadata["project"] = project
         return metadata
 

@@ -13,10 +13,8 @@ from typing import Any
 import msgspec
 import yaml
 
-from mnemosyned.importers import importer
-from mnemosyned.importers.projects import project_of
+from mnemosyned.importers import importer, projects, transcripts
 from mnemosyned.importers.reading import decode_text, is_binary, open_text
-from mnemosyned.importers.transcripts import identify_transcript
 from mnemosyned.paths import printable_path
 from mnemosyned.verbs.memories import Remember
 
@@ -327,7 +325,7 @@ class ClaudeMemory(Notes):
                 **about,
                 "title": importer.text_in(fields.get("name"))
                 or whole.metadata["title"],
-                "project": project_of(directory).key,
+                "project": projects.project_of(directory).key,
                 "cwd": directory,
             },
             tags=[*whole.tags, about["type"]],
@@ -344,7 +342,7 @@ def _find_directory(folder: Path) -> str:
     """Return the working directory that a transcript in a folder names; empty without one."""
     for path in islice(sorted(folder.glob("*.jsonl")), TRANSCRIPTS_READ_MAX):
         source = importer.ImportSource.of_path(path)
-        identity = identify_transcript(printable_path(path), source.head)
+        identity = transcripts.identify_transcript(printable_path(path), source.head)
         if identity and identity.directory:
             return identity.directory
     return ""

@@ -13,25 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from mnemosyned.errors import NotFound
-from mnemosyned.importers import transcripts
+from mnemosyned import errors, paths
+from mnemosyned.importers import importer, projects, transcripts
 from mnemosyned.importers.capture import Capture, store_batch, store_one
-from mnemosyned.importers.formats.json_files import JsonLines
-from mnemosyned.importers.formats.notes import NOTE_SUFFIXES, ClaudeMemory, Notes
+from mnemosyned.importers.formats import json_files, notes
 from mnemosyned.importers.formats.shell import HISTORY_NAMES, ShellHistory
 from mnemosyned.importers.formats.transcripts import SpecStory, read_specstory
-from mnemosyned.importers.importer import (
-    START,
-    ImportFormat,
-    ImportItem,
-    ImportSource,
-    SourceRefused,
-    file_identity,
-    stable_id,
-)
-from mnemosyned.importers.projects import project_of
 from mnemosyned.memory.capture import AgentSession, WatchedFile
-from mnemosyned.paths import printable_path
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Get, Remember
 
@@ -83,11 +71,11 @@ def _renew_superseded_id(
     """Return the part, with a new id made with `version` if its memory was superseded."""
     try:
         known = service.call(Get(str(part.id)), background=True).memory
-    except NotFound:
+    except errors.NotFound:
         return part
     if known is None or known.superseded_at is None:
         return part
-    return msgspec.structs.replace(part, id=stable_id(str(part.id), version))
+    return msgspec.structs.replace(part, id=importer.stable_id(str(part.id), version))
 
 
 def _store_part(service: MemoryService, part: Remember, replaced: str | None) -> bool:
@@ -102,7 +90,7 @@ def _store_part(service: MemoryService, part: Remember, replaced: str | None) ->
     )
 
 
-WATCHED_SUFFIXES = (*NOTE_SUFFIXES, ".jsonl", ".json")
+WATCHED_SUFFIXES = (*notes.NOTE_SUFFIXES, ".jsonl", ".json")
 SKIPPED = frozenset({"node_modules", "__pycache__"})
 PROGRAM_FOLDERS = ("/.obsidian", "/.trash", "/.git/")
 """Marks of folders with a program's own files."""
@@ -148,9 +136,9 @@ def files_below(root: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 TRANSCRIPT = "transcript"
-GROWING: tuple[ImportFormat, ...] = (JsonLines(), ShellHistory())
+GROWING: tuple[importer.ImportFormat, ...] = (json_files.JsonLines(), ShellHistory())
 """Formats of files that only grow."""
-NOTE_FORMATS: tuple[ImportFormat, ...] = (ClaudeMemory(), Notes())
+NOTE_FORMATS: tuple[importer.ImportFormat, ...] = (notes.ClaudeMemory(), notes.Notes())
 SPECSTORY = SpecStory()
 
 
@@ -174,14 +162,14 @@ class FileReader:
         if status is None:
             return 0
         now = WatchedFile(
-            path=printable_path(path),
-            file=file_identity(status),
+            path=paths.printable_path(path),
+            file=importer.file_identity(status),
             size=status.st_size,
             modified_ns=status.st_mtime_ns,
             read_at=self._clock.now(),
         )
         before = self._find_saved_state(now)
-        source = ImportSource.of_path(Path(path))
+        source = importer.ImportSource.of_path(Path(path))
         identity = transcripts.identify_transcript(now.path, source.head)
         if identity:
             now = self._read_transcript(path, now, before, identity, pause)
@@ -265,7 +253,7 @@ class FileReader:
             conversation=identity.conversation,
             started_at=seen_at,
             seen_at=seen_at,
-            project=project_of(identity.directory).key,
+            project=projects.project_of(identity.directory).key,
             directory=identity.directory,
         )
         self._agents.keep_session(session)
@@ -273,10 +261,12 @@ class FileReader:
 
     # --------------------------------------------------------------- others
 
-    def _read_specstory(self, source: ImportSource, now: WatchedFile) -> WatchedFile:
+    def _read_specstory(
+        self, source: importer.ImportSource, now: WatchedFile
+    ) -> WatchedFile:
         """Store what is new in a conversation that SpecStory wrote again."""
         stored = 0
-        with suppress(SourceRefused):  # it names no conversation yet
+        with suppress(importer.SourceRefused):  # it names no conversation yet
             identity, messages = read_specstory(source.path)
             stored = self._capture.store_messages(
                 self._find_or_add_session(now, identity),
@@ -288,14 +278,16 @@ class FileReader:
 
     def _read_note(
         self,
-        format: ImportFormat,
-        source: ImportSource,
+        format: importer.ImportFormat,
+        source: importer.ImportSource,
         now: WatchedFile,
         before: WatchedFile | None,
     ) -> WatchedFile:
         """Store the changed sections of a note; return the file's new state."""
-        records = format.read(source, START)
-        parts = [each.memory for each in records if isinstance(each, ImportItem)]
+        records = format.read(source, importer.START)
+        parts = [
+            each.memory for each in records if isinstance(each, importer.ImportItem)
+        ]
         known = dict(before.memories) if before else {}
         version = str(now.modified_ns)
         memories, stored = store_note(self._service, parts, known, version=version)
@@ -305,8 +297,8 @@ class FileReader:
 
     def _read_growing(
         self,
-        format: ImportFormat,
-        source: ImportSource,
+        format: importer.ImportFormat,
+        source: importer.ImportSource,
         now: WatchedFile,
         before: WatchedFile | None,
     ) -> WatchedFile:
@@ -317,9 +309,11 @@ class FileReader:
             and before.file == now.file
             and before.size <= now.size
         )
-        position = before.position if before and is_same else START
+        position = before.position if before and is_same else importer.START
         records = format.read(source, position)
-        items = (record for record in records if isinstance(record, ImportItem))
+        items = (
+            record for record in records if isinstance(record, importer.ImportItem)
+        )
         stored = 0
         while batch := list(islice(items, BATCH)):
             stored += store_batch(
@@ -337,14 +331,14 @@ def is_readable(path: str) -> bool:
     status = status_of(path)
     if status is None or not status.st_size:
         return True
-    source = ImportSource.of_path(Path(path))
-    if transcripts.identify_transcript(printable_path(path), source.head):
+    source = importer.ImportSource.of_path(Path(path))
+    if transcripts.identify_transcript(paths.printable_path(path), source.head):
         return True
     return _find_format((SPECSTORY, *NOTE_FORMATS, *GROWING), source) is not None
 
 
 def _find_format(
-    formats: Sequence[ImportFormat], source: ImportSource
-) -> ImportFormat | None:
+    formats: Sequence[importer.ImportFormat], source: importer.ImportSource
+) -> importer.ImportFormat | None:
     """Return the first of the formats that can read a source, or None."""
     return next((format for format in formats if format.recognizes(source)), None)
