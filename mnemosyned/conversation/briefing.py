@@ -11,15 +11,14 @@ from math import ceil
 
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.statements import is_courtesy, remove_farewell, remove_pasted
+from mnemosyned.text import rule_files, terms, word_cache
 from mnemosyned.text.frames import neutralize_line
-from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.secrets.masking import PLACEHOLDER, mask_secrets
 from mnemosyned.text.sentences import (
     contains_statement,
     is_question,
     split_sentences,
 )
-from mnemosyned.text.terms import stems_with_content
 from mnemosyned.text.tokens import (
     COMMONPLACE_KINDS,
     EXACT_KINDS,
@@ -30,9 +29,8 @@ from mnemosyned.text.tokens import (
     find_keywords,
     tokenize,
 )
-from mnemosyned.text.word_cache import clear_on_forget
 
-_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
+_WORDS, _NAMES, _PATTERNS, _FORMS = rule_files.read_rule_file(__file__)
 
 ASSISTANT = "assistant"
 CONTENT_CHARS_MAX = 2_000
@@ -118,7 +116,7 @@ def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStateme
         if asked and asked.role != memory.role and is_question(asked.content):
             *_, (sentence, _) = split_sentences(asked.content[-CONTENT_CHARS_MAX:])
             words = {token.surface.lower() for token in tokenize(sentence)}
-            is_asking = words & _WORDS["asking"] and stems_with_content(sentence)
+            is_asking = words & _WORDS["asking"] and terms.stems_with_content(sentence)
             if len(sentence) <= STATEMENT_CHARS_MAX and is_asking:
                 questions[memory.id] = sentence.strip()
         before[memory.session] = memory
@@ -165,7 +163,7 @@ def _read(memory: MemoryRecord) -> _Reading | None:
     return _read_statement(memory.content[:CONTENT_CHARS_MAX], is_agent=is_agent)
 
 
-@clear_on_forget
+@word_cache.clear_on_forget
 @lru_cache(STATEMENTS_CACHED_MAX)
 def _read_statement(content: str, *, is_agent: bool) -> _Reading | None:
     """Return the statement of a memory; None if it has none worth showing.

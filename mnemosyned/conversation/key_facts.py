@@ -16,9 +16,8 @@ from mnemosyned.conversation.messages import (
     message_text,
     strip_truncation_mark,
 )
-from mnemosyned.text import tokens
+from mnemosyned.text import sentences, tokens
 from mnemosyned.text.frames import format_origin, neutralize, neutralize_tags
-from mnemosyned.text.sentences import split_sentences
 
 RESULT_CHARS = 200
 CLEANED_CHARS = 2_000
@@ -257,7 +256,7 @@ def find_round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
 
 def excerpt_last_sentences(words: str) -> str:
     """Return the last two sentences, or only the last, in `CONCLUSION_CHARS` at most; tags made harmless."""
-    spoken = [sentence for sentence, _ in split_sentences(neutralize(words))]
+    spoken = [sentence for sentence, _ in sentences.split_sentences(neutralize(words))]
     spoken = [sentence for sentence in spoken if any(map(str.isalpha, sentence))]
     closing = spoken[-CONCLUSION_SENTENCES:]
     while len(closing) > 1 and len(" ".join(closing)) > CONCLUSION_CHARS:

@@ -8,12 +8,10 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from mnemosyned import errors, instants
 from mnemosyned.conversation.key_facts import merge_lists, write_bullets
 from mnemosyned.conversation.messages import Message
-from mnemosyned.errors import InvalidRequest, reason_of
-from mnemosyned.instants import in_zone
-from mnemosyned.text.exact_values import extract_details
-from mnemosyned.text.frames import neutralize_line
+from mnemosyned.text import exact_values, frames
 from mnemosyned.text.secrets.masking import mask_secrets
 
 GROUP_MIN = 3
@@ -68,7 +66,7 @@ class ConsolidationTrigger:
         The age counts only if at least `min_old` memories have it. Raises `InvalidRequest` for values below 0.
         """
         if min(count_threshold, age_threshold_hours, size_threshold, min_old) < 0:
-            raise InvalidRequest("thresholds must be 0 or more")
+            raise errors.InvalidRequest("thresholds must be 0 or more")
         self.count_threshold = count_threshold
         self.age_threshold = timedelta(hours=age_threshold_hours)
         self.size_threshold = size_threshold
@@ -167,7 +165,7 @@ def consolidate_memories(
 def consolidation_prompt(items: Sequence[MemoryItem]) -> list[Message]:
     """Return the messages that ask a model for a summary: each memory with its time, no secrets."""
     lines = [
-        f"- [{item.created_at.isoformat()}] {mask_secrets(neutralize_line(item.content))}"
+        f"- [{item.created_at.isoformat()}] {mask_secrets(frames.neutralize_line(item.content))}"
         for item in items
     ]
     return [
@@ -186,7 +184,7 @@ def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, A
             "sensitive": detail.sensitive,
         }
         for item in items
-        for detail in extract_details(item.content)
+        for detail in exact_values.extract_details(item.content)
     ]
 
 
@@ -200,11 +198,11 @@ def _summarize_group(
     try:
         answer = complete(prompt)
     except Exception as error:  # noqa: BLE001 whatever a model does, the memories stay
-        return "", reason_of(error)
+        return "", errors.reason_of(error)
     answer = answer.strip() if isinstance(answer, str) else ""
     return answer, "" if answer else "the model answered nothing"
 
 
 def _convert_to_utc(moment: datetime | None) -> datetime:
     """Return a time in UTC; the present time for None."""
-    return in_zone(moment or datetime.now(UTC), UTC)
+    return instants.in_zone(moment or datetime.now(UTC), UTC)

@@ -15,12 +15,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from mnemosyned.instants import in_zone
-from mnemosyned.text.token_counts import (
-    CHARS_PER_TOKEN,
-    Chars4,
-    TokenCounter,
-    count_weighted_chars,
-)
+from mnemosyned.text import token_counts
 
 Message = Mapping[str, Any]
 """Message as a model's API takes it; unknown fields are kept."""
@@ -433,17 +428,20 @@ class CharsCounter:
     A message has at least one token.
     """
 
-    name = Chars4.name
+    name = token_counts.Chars4.name
 
     def text(self, text: str) -> int:
         """Return a quarter of the weighted characters of a text, at least 1."""
-        return max(1, count_weighted_chars(text) // CHARS_PER_TOKEN)
+        return max(
+            1, token_counts.count_weighted_chars(text) // token_counts.CHARS_PER_TOKEN
+        )
 
     def message(self, message: Message) -> int:
         """Return the tokens of a message's texts, tool results and media, at least 1."""
         media = sum(part.kind is PartKind.MEDIA for part in message_parts(message))
         return (
-            max(1, count_text_chars(message) // CHARS_PER_TOKEN) + media * MEDIA_TOKENS
+            max(1, count_text_chars(message) // token_counts.CHARS_PER_TOKEN)
+            + media * MEDIA_TOKENS
         )
 
     def total(self, messages: Iterable[Message]) -> int:
@@ -454,7 +452,7 @@ class CharsCounter:
 class FullCounter:
     """Token counter of all that is sent: texts, calls with arguments, media, and the template."""
 
-    def __init__(self, counter: TokenCounter) -> None:
+    def __init__(self, counter: token_counts.TokenCounter) -> None:
         self.name = counter.name
         self.text = counter.count
 
@@ -475,16 +473,16 @@ class FullCounter:
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
     """Return the weighted characters of all messages divided by four, an estimate of their tokens."""
-    return sum(map(count_text_chars, messages)) // CHARS_PER_TOKEN
+    return sum(map(count_text_chars, messages)) // token_counts.CHARS_PER_TOKEN
 
 
 def count_text_chars(message: Message) -> int:
     """Return the weighted characters of a message's texts and tool results."""
     content = message.get("content")
     if isinstance(content, str):
-        return count_weighted_chars(content)
+        return token_counts.count_weighted_chars(content)
     return sum(
-        count_weighted_chars(part.text)
+        token_counts.count_weighted_chars(part.text)
         for part in message_parts(message)
         if part.kind in _WORDS
     )

@@ -18,9 +18,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
-from mnemosyned.conversation import compaction, key_facts, summary_message
+from mnemosyned.conversation import budget, compaction, key_facts, summary_message
 from mnemosyned.conversation.archived import truncate_results
-from mnemosyned.conversation.budget import compute_share
 from mnemosyned.conversation.messages import (
     FullCounter,
     Message,
@@ -37,12 +36,10 @@ from mnemosyned.conversation.messages import (
 )
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.extract import extract
+from mnemosyned.text import exact_values, frames, token_counts
 from mnemosyned.text.dates import formatting
 from mnemosyned.text.details import Detail
-from mnemosyned.text.exact_values import extract_details
-from mnemosyned.text.frames import neutralize
 from mnemosyned.text.secrets.masking import KnownSecrets
-from mnemosyned.text.token_counts import TokenEstimator
 
 TARGET = 0.6
 SUMMARY_FRACTION = 0.15
@@ -76,7 +73,7 @@ class AutoPolicy:
         self.target = min(target, threshold)
         self.keep_recent = max(0, keep_recent)
         self._summarize = summarize
-        self._counter = counter or FullCounter(TokenEstimator())
+        self._counter = counter or FullCounter(token_counts.TokenEstimator())
 
     def due(self, usage: int) -> compaction.CompactionDecision:
         """Return whether to compact: if `usage` tokens reach the threshold of the context window."""
@@ -101,10 +98,10 @@ class AutoPolicy:
         shorten = partial(
             _shorten_results, split.messages, costs=costs, counter=self._counter
         )
-        target = compute_share(self.max_tokens, self.target)
+        target = budget.compute_share(self.max_tokens, self.target)
         stubs = shorten(split.old, excess=sum(costs) - target)
         # Those of the tail only if the tail and a summary exceed the window.
-        summary = compute_share(self.max_tokens, SUMMARY_FRACTION)
+        summary = budget.compute_share(self.max_tokens, SUMMARY_FRACTION)
         excess = (
             sum(costs[: split.pinned])
             + sum(costs[at] for at in split.tail)
@@ -138,7 +135,7 @@ class AutoPolicy:
         the tokens of all messages.
         """
         window = self.max_tokens
-        room = compute_share(window, self.target) - compute_share(
+        room = budget.compute_share(window, self.target) - budget.compute_share(
             window, SUMMARY_FRACTION
         )
         tokens = sum(costs[: split.pinned]) + sum(costs[at] for at in split.live)
@@ -159,7 +156,7 @@ class AutoPolicy:
         )
         summary = summary_message.write_fitting_summary(
             content,
-            compute_share(self.max_tokens, SUMMARY_FRACTION),
+            budget.compute_share(self.max_tokens, SUMMARY_FRACTION),
             self._counter.text,
             policy=self.name,
         )
@@ -189,8 +186,8 @@ class AutoPolicy:
     ) -> tuple[summary_message.SummaryContent, str]:
         """Return a summary's content, and why the model failed to write its prose, or an empty text."""
         secrets = [value for value in values if value.sensitive]
-        room = compute_share(
-            compute_share(self.max_tokens, SUMMARY_FRACTION),
+        room = budget.compute_share(
+            budget.compute_share(self.max_tokens, SUMMARY_FRACTION),
             summary_message.PROSE_SHARE,
         )
         prose, reason = compaction.summarize_with_model(
@@ -262,7 +259,7 @@ def _extract_values(messages: Iterable[Message]) -> list[Detail]:
         id = message_id(message)
         for part in message_parts(message):
             if part.kind in _SPOKEN:
-                values += extract_details(part.text, memory=id)
+                values += exact_values.extract_details(part.text, memory=id)
     secrets = [value for value in values if value.sensitive]
     if not secrets:
         return values
@@ -310,7 +307,7 @@ def _extract_prose(messages: Sequence[Message], secrets: Sequence[Detail]) -> li
             memories.append(
                 MemoryRecord(
                     id="",
-                    content=known.mask(neutralize(words)),
+                    content=known.mask(frames.neutralize(words)),
                     created_at=said,
                     role=role if isinstance(role, str) else "",
                 )
@@ -335,7 +332,7 @@ class RoundsPolicy:
         self.token_limit = token_limit
         self.keep_last = max(0, keep_last)
         self._summarize = summarize
-        self._counter = counter or FullCounter(TokenEstimator())
+        self._counter = counter or FullCounter(token_counts.TokenEstimator())
 
     def due(self, usage: int) -> compaction.CompactionDecision:
         """Return whether to compact: if `usage` tokens exceed the limit."""

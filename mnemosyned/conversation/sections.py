@@ -14,11 +14,10 @@ from mnemosyned.conversation.key_facts import write_bullets
 from mnemosyned.conversation.messages import MessageCounter
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import Hit
-from mnemosyned.text import frames, terms
+from mnemosyned.text import frames, sentences, terms
 from mnemosyned.text.dates.questions import QuestionTimes
 from mnemosyned.text.languages.tables import LANGUAGES
 from mnemosyned.text.secrets.masking import mask_secrets
-from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.token_counts import CHARS_PER_TOKEN
 from mnemosyned.text.tokens import COMMONPLACE_KINDS, EXACT_KINDS, TextToken, tokenize
 
@@ -205,7 +204,7 @@ class Relevance:
         # Exact values, and capitalized words within a sentence.
         self._names = {
             token.stem
-            for sentence, _ in split_sentences(bare)
+            for sentence, _ in sentences.split_sentences(bare)
             for position, token in enumerate(tokenize(sentence))
             if (token.kind in EXACT_KINDS or (token.capital and position > 0))
             and _is_keyword(token)

@@ -15,19 +15,12 @@ from operator import mul
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mnemosyned.conversation.briefing import (
-    ProjectStatement,
-    find_statements,
-    says_more,
-)
+from mnemosyned.conversation import briefing
 from mnemosyned.conversation.injected import InjectedQuote, InjectedSection
-from mnemosyned.memory.engine_ports import NOT_COMPARED, MemoryComparison
-from mnemosyned.memory.injections import BriefingEdits
-from mnemosyned.memory.values import EndedStatement, MemoryRecord
+from mnemosyned.memory import engine_ports, injections, values
 from mnemosyned.search.query import MAIN_SHARE, Match, RankedResult
 from mnemosyned.text.dates.mentions import announced_start
-from mnemosyned.text.endings.plain import is_exception
-from mnemosyned.text.endings.rating import rate_words
+from mnemosyned.text.endings import plain, rating
 from mnemosyned.text.endings.statements import read_statements
 from mnemosyned.text.tokens import (
     CALENDAR,
@@ -92,7 +85,7 @@ FIRST_RESULTS, COMPARED_MAX = 3, 30
 NEAR_SHARE = 0.25
 """Minimum score of a successor, as a share of a result's, to be moved before that result."""
 
-EndingsOf = Callable[[Sequence[str]], Mapping[str, Sequence[EndedStatement]]]
+EndingsOf = Callable[[Sequence[str]], Mapping[str, Sequence[values.EndedStatement]]]
 """Returns the ended statements of memories, by their ids."""
 
 
@@ -117,11 +110,11 @@ class SuccessorFinder:
 
     def __init__(
         self,
-        statements: Sequence[ProjectStatement],
+        statements: Sequence[briefing.ProjectStatement],
         *,
-        edits: BriefingEdits,
+        edits: injections.BriefingEdits,
         endings_of: EndingsOf,
-        compare: Callable[[Sequence[str]], MemoryComparison],
+        compare: Callable[[Sequence[str]], engine_ports.MemoryComparison],
         known: Collection[str] = (),
         rules: Collection[str] = (),
         origins: Mapping[str, str] = MappingProxyType({}),
@@ -142,7 +135,7 @@ class SuccessorFinder:
         self._edits = edits
         self._endings_of = endings_of
         self._compare = compare
-        self._comparison = NOT_COMPARED
+        self._comparison = engine_ports.NOT_COMPARED
         self._compared: dict[tuple[str, str], Likeness] = {}
         """By memory and text."""
         self._places: dict[str, list[int]] = defaultdict(list)
@@ -188,7 +181,9 @@ class SuccessorFinder:
                     rules = [
                         each for each in lines.values() if each.source_id == source
                     ]
-                    if says_more(newest.text, " ".join(each.text for each in rules)):
+                    if briefing.says_more(
+                        newest.text, " ".join(each.text for each in rules)
+                    ):
                         # Learnings have the place of their message, which says more.
                         id = line_of[newest.id] = newest.id
                 if id not in lines:
@@ -235,7 +230,7 @@ class SuccessorFinder:
         return replace(newest, related=(*later[:LATER_MAX], *older))
 
     def _chain_successors(
-        self, quote: InjectedQuote, ended: Sequence[EndedStatement]
+        self, quote: InjectedQuote, ended: Sequence[values.EndedStatement]
     ) -> tuple[list[InjectedQuote], list[tuple[float, InjectedQuote]]]:
         """Return the sure successors of a quote, newest first, then the quote; and doubtful ones with log odds.
 
@@ -256,8 +251,8 @@ class SuccessorFinder:
             )
 
         def find_contained_ending(
-            text: str, ended: Sequence[EndedStatement]
-        ) -> EndedStatement | None:
+            text: str, ended: Sequence[values.EndedStatement]
+        ) -> values.EndedStatement | None:
             """Return the first of `ended` that a text mostly contains; skip endings by dropped memories."""
             keywords = find_keywords(text)
             for each in ended:
@@ -312,7 +307,7 @@ class SuccessorFinder:
 
     def _find_successors(
         self, quote: InjectedQuote, least: float = ODDS_MIN
-    ) -> list[tuple[float, ProjectStatement]]:
+    ) -> list[tuple[float, briefing.ProjectStatement]]:
         """Return (log odds, successor) of a quote's likeliest successors with log odds of at least `least`."""
         likeness = self._compare_with_statements(quote.source_id, quote.text)
         likeness_min = LIKENESS_SHARE_MIN * likeness.to_nearest
@@ -343,7 +338,7 @@ class SuccessorFinder:
                 odds += sum(map(mul, WEIGHTS[len(likenesses) :], words))
                 if odds >= needed:
                     is_case = is_rule and not is_newer_rule
-                    if is_case or is_exception(quote.text, text):
+                    if is_case or plain.is_exception(quote.text, text):
                         odds = min(odds, CASE_ODDS_MAX)
                     if odds >= least:
                         rated.append((odds, place))
@@ -356,7 +351,7 @@ class SuccessorFinder:
         """Return True if a quote is a small part of its message, or the message is not among the statements."""
         stated = self._memories.get(quote.memory)
         return bool(quote.memory) and (
-            stated is None or says_more(stated.content, quote.text)
+            stated is None or briefing.says_more(stated.content, quote.text)
         )
 
     def list_features(self, quote: InjectedQuote, place: int) -> tuple[float, ...]:
@@ -438,7 +433,7 @@ class SuccessorFinder:
 def _compare_words(older: str, newer: str) -> tuple[float, float]:
     """Return the log odds of an ending by words, and whether the newer text has a word of change."""
     return (
-        rate_words(older, newer),
+        rating.rate_words(older, newer),
         float(any(each.cues for each in read_statements(newer))),
     )
 
@@ -446,7 +441,7 @@ def _compare_words(older: str, newer: str) -> tuple[float, float]:
 def put_successors_first(
     results: Sequence[RankedResult],
     matches: Sequence[Match],
-    compare: Callable[[Sequence[int]], MemoryComparison],
+    compare: Callable[[Sequence[int]], engine_ports.MemoryComparison],
 ) -> list[RankedResult]:
     """Return ranked results, with sure successors of the first results moved before them.
 
@@ -472,7 +467,7 @@ def put_successors_first(
     if not first or len(place_of) == 1:
         return list(results)
     memories = [
-        MemoryRecord(
+        values.MemoryRecord(
             id=id,
             content=match.content,
             created_at=match.created_at,
@@ -483,8 +478,8 @@ def put_successors_first(
     ]
     memories.sort(key=lambda memory: memory.created_at, reverse=True)
     finder = SuccessorFinder(
-        list(find_statements(memories)),
-        edits=BriefingEdits(),
+        list(briefing.find_statements(memories)),
+        edits=injections.BriefingEdits(),
         endings_of=lambda _: {},
         compare=lambda ids: compare([int(id) for id in ids]),
     )

@@ -8,8 +8,7 @@ from datetime import UTC, date, datetime, time
 from functools import cached_property
 from itertools import takewhile
 
-from mnemosyned.conversation import messages, summary_message
-from mnemosyned.conversation.sections import PastSummary
+from mnemosyned.conversation import messages, sections, summary_message
 from mnemosyned.instants import in_zone
 
 SUMMARY_TOKENS_MIN = 200
@@ -74,7 +73,7 @@ class WindowSelection:
         self.start = self._find_start(self._tokens_left)
         """Position of the first older message that is kept."""
 
-    def add_summaries(self, summaries: Iterable[PastSummary]) -> None:
+    def add_summaries(self, summaries: Iterable[sections.PastSummary]) -> None:
         """Add the summaries of earlier conversations that fit; the oldest messages make room for them.
 
         Summaries that were rolled up into another, and summaries of messages that are all kept, are left
@@ -122,7 +121,7 @@ class WindowSelection:
                     tokens_left -= cost
             self.start = self._find_start(tokens_left)
 
-    def _covers(self, summary: PastSummary, kept: set[str]) -> bool:
+    def _covers(self, summary: sections.PastSummary, kept: set[str]) -> bool:
         """Return True if the messages with the ids `kept` surely include all that a summary summarizes."""
         if summary.summary_of:
             return kept.issuperset(summary.summary_of)

@@ -25,10 +25,9 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request
 
+from mnemosyned import paths, socket_path
 from mnemosyned.config.settings import LlmConfig
 from mnemosyned.errors import FetchFailed, InvalidRequest, SummarizerFailed
-from mnemosyned.paths import models_dir, require_usable_path
-from mnemosyned.socket_path import make_private_folder
 
 MAGIC = b"GGUF"
 CHUNK_BYTES = 1 << 18
@@ -62,7 +61,7 @@ def download(
     retry. Raises `FetchFailed`, and `InvalidRequest` for an address without TLS.
     """
     check_url(request.url)
-    make_private_folder(str(target.parent))
+    socket_path.make_private_folder(str(target.parent))
     part = target.with_name(f"{target.name}.part")
     with part.open("a+b") as file:
         try:
@@ -346,7 +345,7 @@ class ModelStore:
     """Folder of installed models."""
 
     def __init__(self) -> None:
-        self.folder = models_dir()
+        self.folder = paths.models_dir()
 
     def __iter__(self) -> Iterator[InstalledModel]:
         for path in sorted(self.folder.glob("*.gguf")):
@@ -409,10 +408,10 @@ class ModelStore:
         """Return a model's path if installed or, with `in_part`, half downloaded. Raises `InvalidRequest`."""
         if known := CATALOG.get(name):
             name = _extract_file_name(known.url)
-        require_usable_path(name, field="name", suffix=".gguf.part")
+        paths.require_usable_path(name, field="name", suffix=".gguf.part")
         candidates = [self.folder / name, self.folder / f"{name}.gguf"]
         if "/" in name:
-            candidates = [require_usable_path(name, field="name")]
+            candidates = [paths.require_usable_path(name, field="name")]
         for path in candidates:
             if path.is_file() or (in_part and _make_part_path(path).is_file()):
                 return path.absolute()

@@ -23,21 +23,13 @@ from mnemosyned.summary.extract import (
     compose_episode,
     extract,
 )
-from mnemosyned.summary.grounding.check import (
-    UNGROUNDED,
-    GroundingFault,
-    SummaryProblem,
-    check_grounding,
-    select_grounded_sentences,
-    shorten_answer,
-)
-from mnemosyned.text import sentences
+from mnemosyned.summary.grounding import check
+from mnemosyned.text import rule_files, sentences
 from mnemosyned.text.dates.formatting import annotate_relative_dates, format_day
 from mnemosyned.text.frames import neutralize, neutralize_line
 from mnemosyned.text.languages.tables import WEEKDAY_ABBREVIATIONS
-from mnemosyned.text.rule_files import read_rule_file, read_tables
 
-_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(
+_WORDS, _NAMES, _PATTERNS, _FORMS = rule_files.read_rule_file(
     __file__,
     "prompts.toml",
     spaced_ends=sentences.SPACED_ENDS,
@@ -51,7 +43,7 @@ ITEMS_MAX = 12
 
 Message = dict[str, str]
 
-_TEXTS: dict[str, str] = read_tables(__file__, "prompts.toml")["texts"]
+_TEXTS: dict[str, str] = rule_files.read_tables(__file__, "prompts.toml")["texts"]
 """The prompts and their parts."""
 
 
@@ -80,15 +72,17 @@ def write_combining_request(
 
 
 def write_retry_request(
-    messages: Sequence[Message], problems: Sequence[SummaryProblem]
+    messages: Sequence[Message], problems: Sequence[check.SummaryProblem]
 ) -> list[Message]:
     """Return a request's messages with the problems of the first answer added, but not the answer itself."""
     given = "summaries" if "<summary part=" in messages[-1]["content"] else "memories"
-    ungrounded = [problem.item for problem in problems if problem.kind in UNGROUNDED]
+    ungrounded = [
+        problem.item for problem in problems if problem.kind in check.UNGROUNDED
+    ]
     otherwise = dict.fromkeys(
         _FAULT_WORDS[problem.kind]
         for problem in problems
-        if problem.kind not in UNGROUNDED
+        if problem.kind not in check.UNGROUNDED
     )
     # Cut short, and with markup made harmless.
     blank = _PATTERNS["attribute"]
@@ -297,21 +291,21 @@ PARAMETERS_MIN = 500_000_000
 """Minimum weights of a model that follows instructions; a smaller one continues the conversation."""
 
 _FAULT_WORDS = {
-    GroundingFault.EMPTY: "empty",
-    GroundingFault.TOO_LONG: "too long",
-    GroundingFault.SCRIPT: "not in the language of the input",
-    GroundingFault.LANGUAGE: "not in the language of the input",
-    GroundingFault.REPEATED: "repeating itself",
-    GroundingFault.REFUSED: "not a summary",
-    GroundingFault.SPEAKER: "in the first person, without a name",
-    GroundingFault.NEGATION: "denying what the input says, or saying what it denies",
-    GroundingFault.UNINFORMATIVE: "too vague: it left out names, values and decisions",
+    check.GroundingFault.EMPTY: "empty",
+    check.GroundingFault.TOO_LONG: "too long",
+    check.GroundingFault.SCRIPT: "not in the language of the input",
+    check.GroundingFault.LANGUAGE: "not in the language of the input",
+    check.GroundingFault.REPEATED: "repeating itself",
+    check.GroundingFault.REFUSED: "not a summary",
+    check.GroundingFault.SPEAKER: "in the first person, without a name",
+    check.GroundingFault.NEGATION: "denying what the input says, or saying what it denies",
+    check.GroundingFault.UNINFORMATIVE: "too vague: it left out names, values and decisions",
 }
 
-TOO_MUCH = frozenset((GroundingFault.TOO_LONG, GroundingFault.REPEATED))
+TOO_MUCH = frozenset((check.GroundingFault.TOO_LONG, check.GroundingFault.REPEATED))
 """Faults of an answer whose first sentences may be a summary."""
 
-Judge = Callable[[str], Sequence[SummaryProblem]]
+Judge = Callable[[str], Sequence[check.SummaryProblem]]
 
 
 class ModelSummarizer(Summarizer):
@@ -396,7 +390,7 @@ class ModelSummarizer(Summarizer):
             if not (problems := judge(text)):
                 return text
             if TOO_MUCH.issuperset(problem.kind for problem in problems):
-                short = shorten_answer(text, chars_max)
+                short = check.shorten_answer(text, chars_max)
                 if not judge(short):
                     return short
             answers.insert(0, text)
@@ -406,7 +400,7 @@ class ModelSummarizer(Summarizer):
             asked = write_retry_request(messages, problems)
             temperature = RETRY_TEMPERATURE
         for answer in answers:
-            salvaged = select_grounded_sentences(
+            salvaged = check.select_grounded_sentences(
                 answer, judge, sources, chars_max=chars_max
             )
             if salvaged and not judge(salvaged):
@@ -560,20 +554,20 @@ class _GroupSummarizer:
 
     def _check_grounding(
         self, text: str, *, sources: Sequence[MemoryRecord], chars_max: int
-    ) -> Sequence[SummaryProblem]:
+    ) -> Sequence[check.SummaryProblem]:
         """Return the problems of an answer: more than `chars_max` characters, or unlike its sources."""
-        return check_grounding(
+        return check.check_grounding(
             text, sources, chars_max=chars_max, zone=self.by.find_zone()
         )
 
-    def _check_final(self, text: str) -> Sequence[SummaryProblem]:
+    def _check_final(self, text: str) -> Sequence[check.SummaryProblem]:
         """Return the problems of the group's final summary, including that it says too little."""
         problems = self._check_grounding(
             text, sources=self.memories, chars_max=self.budget
         )
         if problems or self._compose_episode(text).informative:
             return problems
-        return (SummaryProblem(GroundingFault.UNINFORMATIVE, ""),)
+        return (check.SummaryProblem(check.GroundingFault.UNINFORMATIVE, ""),)
 
     def _compose_episode(self, prose: str) -> ComposedEpisode:
         """Return the model's text with index terms for words of the memories missing from it.

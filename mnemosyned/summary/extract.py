@@ -9,15 +9,9 @@ from heapq import heappop, heappush
 
 from mnemosyned.errors import SummarizerFailed
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.consolidation import BY_RULE
-from mnemosyned.memory.engine_ports import Summarizer, Summary
+from mnemosyned.memory import consolidation, engine_ports
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.summary.keywords import (
-    SEPARATOR,
-    Vocabulary,
-    join_terms,
-    select_keywords,
-)
+from mnemosyned.summary import keywords
 from mnemosyned.summary.records.lines import RecordLine, RecordSummary
 from mnemosyned.summary.statements import Statement, StatementReader, shorten_at_clause
 from mnemosyned.text.dates import formatting
@@ -221,8 +215,8 @@ def extract(
     covered.update([token.stem for token in tokenize(days)])
     room = compute_terms_chars_max(memories) - len(days)
     of_records = _select_record_terms(records, chars_max=room // 2)
-    room -= sum(len(term) + len(SEPARATOR) for term in of_records)
-    of_prose = select_keywords(reader.known, covered=covered, chars_max=room)
+    room -= sum(len(term) + len(keywords.SEPARATOR) for term in of_records)
+    of_prose = keywords.select_keywords(reader.known, covered=covered, chars_max=room)
     terms = dict.fromkeys(filter(None, (days, *of_prose, *of_records)))
     return Extract(tuple(_render_lines(kept)), tuple(terms))
 
@@ -253,7 +247,7 @@ def _select_record_terms(records: RecordSummary, *, chars_max: int) -> tuple[str
     terms: dict[str, None] = {}
     for line in records.lines:
         for term in line.index_terms:
-            chars_max -= len(term) + len(SEPARATOR)
+            chars_max -= len(term) + len(keywords.SEPARATOR)
             if chars_max < 0:
                 return tuple(terms)
             terms[term] = None
@@ -261,7 +255,7 @@ def _select_record_terms(records: RecordSummary, *, chars_max: int) -> tuple[str
 
 
 def _select_statements(
-    statements: Sequence[Statement], known: Vocabulary, *, chars_max: int
+    statements: Sequence[Statement], known: keywords.Vocabulary, *, chars_max: int
 ) -> list[Statement]:
     """Return the best statements that fit in `chars_max`, in order; if none fits, a cut statement."""
     selection = StatementSelection(statements, known.worth, chars_max=chars_max)
@@ -356,20 +350,22 @@ def compose_episode(
     terms += [token.surface for token in missing.values()]
     covered |= missing.keys()
     room = compute_terms_chars_max(memories) - sum(
-        len(term) + len(SEPARATOR) for term in terms
+        len(term) + len(keywords.SEPARATOR) for term in terms
     )
-    terms += select_keywords(known, covered=covered, chars_max=room)
+    terms += keywords.select_keywords(known, covered=covered, chars_max=room)
     worth, rule_worth = (
         sum(known.worth.get(root, 0.0) for root in _find_stems(each))
         for each in (text, extract.text)
     )
     is_informative = worth >= PROSE_WORTH_MIN * rule_worth
-    return ComposedEpisode(text, join_terms(terms), informative=is_informative)
+    return ComposedEpisode(text, keywords.join_terms(terms), informative=is_informative)
 
 
-def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
+def _read_vocabulary(
+    memories: Iterable[MemoryRecord], zone: tzinfo
+) -> keywords.Vocabulary:
     """Return the words of memories with their worth, 0 for speakers' names; "yesterday" counts as its date."""
-    known = Vocabulary()
+    known = keywords.Vocabulary()
     roles: dict[str, None] = {}
     for memory in memories:
         said = in_zone(memory.created_at, zone)
@@ -389,17 +385,17 @@ REASON = "no model is configured; summaries are extractive"
 """Reason that `status` gives for extractive summaries."""
 
 
-class ExtractiveSummarizer(Summarizer):
+class ExtractiveSummarizer(engine_ports.Summarizer):
     """Summarizer that selects sentences without a model."""
 
-    name = BY_RULE
+    name = consolidation.BY_RULE
     reason = REASON
 
     def __init__(self, *, ratio: float = RATIO, zone: tzinfo = UTC) -> None:
         self._ratio = ratio
         self._zone = zone
 
-    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
+    def summarize(self, memories: Sequence[MemoryRecord]) -> engine_ports.Summary:
         """Return the best sentences, and index terms of the rest. Raises `SummarizerFailed` for empty texts."""
         kept = (
             extract(memories, ratio=self._ratio, zone=self._zone) if memories else None
@@ -408,8 +404,8 @@ class ExtractiveSummarizer(Summarizer):
             raise SummarizerFailed(
                 "the memories contain no text; leave them as they are"
             )
-        return Summary(
+        return engine_ports.Summary(
             text=kept.text,
-            index_terms=join_terms(kept.index_terms),
+            index_terms=keywords.join_terms(kept.index_terms),
             summarizer=self.name,
         )

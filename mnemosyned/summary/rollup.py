@@ -22,14 +22,9 @@ from mnemosyned.summary.statements import (
     is_first_person,
     shorten_at_clause,
 )
+from mnemosyned.text import sentences, tokens
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.languages.tables import MONTH_NAMES, WEEKDAY_ABBREVIATIONS
-from mnemosyned.text.sentences import (
-    SENTENCE_CHARS_MAX,
-    is_question,
-    split_sentences,
-)
-from mnemosyned.text.tokens import tokenize
 
 SPEAKERS = frozenset(
     "user assistant system tool agent human ai bot ci calendar notes note mail shell ops".split()
@@ -112,13 +107,15 @@ def _find_speakers(texts: Iterable[str]) -> dict[str, bool]:
     for text in texts:
         for speaker in _SPEAKER.finditer(text):
             name = speaker[1]
-            if ". " in split_sentences(text[: speaker.end()])[-1][0]:
+            if ". " in sentences.split_sentences(text[: speaker.end()])[-1][0]:
                 continue  # behind "Dr."
-            said = text[speaker.end() : speaker.end() + SENTENCE_CHARS_MAX]
+            said = text[speaker.end() : speaker.end() + sentences.SENTENCE_CHARS_MAX]
             is_name = name.isalpha() or (
                 name.istitle() and not any(map(str.isdigit, name))
             )
-            if is_name and is_first_person(tokenize(split_sentences(said)[0][0])):
+            if is_name and is_first_person(
+                tokens.tokenize(sentences.split_sentences(said)[0][0])
+            ):
                 persons.add(name)
             begun[name] += 2 if name in SPEAKERS or name in persons else 1
     return {
@@ -277,7 +274,7 @@ class _RollupComposer:
         selection = self._selection
         if self._says_all:
             for statement in chain.from_iterable(self._pools):
-                asks = is_question(statement.text)
+                asks = sentences.is_question(statement.text)
                 if not asks and selection.count_chars(statement) <= selection.room:
                     selection.select(statement)
             if selection.kept:
@@ -353,7 +350,7 @@ class _RollupComposer:
             named = (
                 speaker != ""
                 or statement.role not in SPEAKERS
-                or is_first_person(tokenize(statement.text))
+                or is_first_person(tokens.tokenize(statement.text))
                 or _SPEAKER.match(statement.text)  # "Done: …", or "Done" were a speaker
             )
             if named and statement.role and statement.role != speaker:
@@ -385,7 +382,7 @@ class _RollupComposer:
         covered = {stem for statement in kept for stem in statement.stems}
         begins = [in_zone(source.begins, UTC).date() for source in self._sources]
         days = format_period(begins[0], begins[-1])
-        covered.update(token.stem for token in tokenize(days))
+        covered.update(token.stem for token in tokens.tokenize(days))
         room = int(min(self._size * TERMS_SHARE, TERMS_CHARS_MAX))
         words = select_keywords(self._known, covered=covered, chars_max=room // 2)
         terms = dict.fromkeys((days, *words))

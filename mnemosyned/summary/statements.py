@@ -14,26 +14,14 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.keywords import Vocabulary
 from mnemosyned.summary.records.lines import RecordLine
-from mnemosyned.text import tokens
+from mnemosyned.text import sentences, tokens, word_cache
 from mnemosyned.text.dates import formatting
 from mnemosyned.text.endings.statements import read_statements
-from mnemosyned.text.languages.tables import (
-    LANGUAGES,
-    MONTHS,
-    WEEKDAYS,
-    count_stop_words,
-)
+from mnemosyned.text.languages import tables
 from mnemosyned.text.rule_files import read_rule_file, read_tables
 from mnemosyned.text.secrets.masking import PLACEHOLDER
-from mnemosyned.text.sentences import (
-    SPACED_ENDS,
-    UNSPACED_ENDS,
-    is_question,
-    split_sentences,
-)
-from mnemosyned.text.word_cache import WordCache
 
-_EVENT_RULES = read_rule_file(__file__, "events.toml", month="|".join(MONTHS))
+_EVENT_RULES = read_rule_file(__file__, "events.toml", month="|".join(tables.MONTHS))
 _EVENT_WORDS, _EVENT_PATTERNS = _EVENT_RULES.words, _EVENT_RULES.patterns
 _POINTS: dict[str, float] = read_tables(__file__, "events.toml")["points"]
 _PAST_ENDINGS = tuple(sorted(_EVENT_WORDS["past_endings"]))
@@ -78,7 +66,7 @@ def _compute_word_marks(chunk: str) -> int:
     return marks
 
 
-_WORD_MARKS = WordCache(_compute_word_marks, entries_max=1 << 13)
+_WORD_MARKS = word_cache.WordCache(_compute_word_marks, entries_max=1 << 13)
 
 
 def rate_event(
@@ -113,7 +101,7 @@ def rate_event(
         "gerund_first": first & _MARKS["gerund"] and not is_echo,
         "fragment": sentence[0].islower() and not is_message,
         "short": len(marks) < SHORT_WORDS and sentence.isascii(),
-        "question": is_question(sentence),
+        "question": sentences.is_question(sentence),
         **_measure_event_features(sentence, marks, union),
     }
     score = sum(_POINTS[name] * value for name, value in features.items() if value)
@@ -183,7 +171,7 @@ _EDGE = "\"'“”‘’«»„([*_—–-…¿¡"
 def _find_languages(*fields: str) -> dict[str, set[str]]:
     """Return {word: codes of the languages that have it in one of these fields}."""
     found = defaultdict[str, set[str]](set)
-    for language in LANGUAGES:
+    for language in tables.LANGUAGES:
         for word in " ".join([getattr(language, field) for field in fields]).split():
             found[word].add(language.code)
     return found
@@ -206,7 +194,7 @@ def _leans_back(word: str, rest: str) -> bool:
     ordinary = _ORDINARY.get(word, set()) - leaning
     if not (leaning and ordinary) or "en" in leaning:
         return bool(leaning)
-    counts = count_stop_words(rest)
+    counts = tables.count_stop_words(rest)
     ours, theirs = (
         max(counts.get(code, 0.0) for code in codes) for codes in (leaning, ordinary)
     )
@@ -322,7 +310,7 @@ VALUES = tokens.EXACT_KINDS - {tokens.TokenKind.IDENTIFIER}
 
 _STOP = tokens.TokenKind.STOP  # found faster than an attribute of an Enum
 
-SENTENCE_ENDS = tuple(SPACED_ENDS + UNSPACED_ENDS)
+SENTENCE_ENDS = tuple(sentences.SPACED_ENDS + sentences.UNSPACED_ENDS)
 CLOSING_SIGNS = "\"'”’)]»*_`」"
 SENTENCE_ENDINGS = (*SENTENCE_ENDS, *CLOSING_SIGNS)
 """Signs at the end of a sentence that was not cut for its length."""
@@ -399,7 +387,7 @@ class StatementReader:
         if role == "assistant":
             self._reported = ""
         elif role == "user":
-            self._reported = "" if is_question(own) else own
+            self._reported = "" if sentences.is_question(own) else own
         for sentence, starts_line, prose in _split_sentences(memory.content):
             key = sentence.casefold()
             place, times = self._seen.get(key, (len(self.statements), 0))
@@ -458,7 +446,7 @@ class StatementReader:
         elif form == 1 and tokens.EXACT_KINDS.isdisjoint(kinds):
             is_named = True in [word.capital for word in words[1:]]
             form = 1.0 if is_named else PLAIN_FACTOR
-        if is_question(text):
+        if sentences.is_question(text):
             form *= QUESTION_FACTOR
         weight = sentence.emphasis * form
         if stamp:
@@ -506,7 +494,7 @@ class StatementReader:
             if not statement.readable:
                 return False
             if statement.needs is None:
-                return not is_question(statement.text)
+                return not sentences.is_question(statement.text)
             before = statement.needs
         return False
 
@@ -516,7 +504,7 @@ def _split_sentences(content: str) -> Iterator[tuple[str, bool, bool]]:
 
     Code is not prose; nor are the parts of a sentence that was cut for its length.
     """
-    parts = split_sentences(content)
+    parts = sentences.split_sentences(content)
     if len(parts) == 1:
         yield *parts[0], not content.startswith(_FENCE)
         return
@@ -574,7 +562,7 @@ def _is_bare_list(text: str, kinds: Sequence[tokens.TokenKind]) -> bool:
     if text.count(", ") < _LIST_COMMAS_MIN or _STOP in kinds:
         return False
     parts = text.split(", ")
-    if any(part.split(" ")[0].lower() in WEEKDAYS for part in parts):
+    if any(part.split(" ")[0].lower() in tables.WEEKDAYS for part in parts):
         return False  # an appointment
     return all(part.count(" ") < _LIST_WORDS_MAX for part in parts)
 
@@ -622,7 +610,7 @@ def shorten_at_clause(text: str, chars_max: int) -> str:
     best = ""
     for border in _PATTERNS["border"].finditer(text, 0, chars_max + 2):
         head = text[: border.start()].rstrip(" ,;:–—-、，；：")
-        last, _ = split_sentences(text[: border.end() + 1])[-1]
+        last, _ = sentences.split_sentences(text[: border.end() + 1])[-1]
         is_cut = head.endswith(".") and len(last) > 1  # behind "Dr." or "1."
         if len(head) < chars_max and not is_cut and _is_whole(head):
             best = head

@@ -14,11 +14,9 @@ from operator import attrgetter
 
 from mnemosyned.conversation.learnings.rules import load_shared_pattern
 from mnemosyned.memory.values import Learning, LearningKind
+from mnemosyned.text import sentences, terms, word_cache
 from mnemosyned.text.endings.rating import find_ending
 from mnemosyned.text.rule_files import compile_on_use, read_tables
-from mnemosyned.text.sentences import contains_statement
-from mnemosyned.text.terms import FUNCTION_WORDS, Terms, parse_terms
-from mnemosyned.text.word_cache import clear_on_forget
 
 SUBJECT_OVERLAP_MIN = 0.6
 """Minimum share of common words at which two instructions are on one subject."""
@@ -45,7 +43,7 @@ class InstructionMeaning:
     """The attribute with a single value, such as "editor" in "my favorite editor is"."""
 
 
-@clear_on_forget
+@word_cache.clear_on_forget
 @lru_cache(maxsize=2_000)
 def parse_meaning(text: str) -> InstructionMeaning:
     """Return the meaning of an instruction or preference; cached for repeated comparisons."""
@@ -85,9 +83,9 @@ def is_same_subject(new: frozenset[str], old: frozenset[str]) -> bool:
     return shared > 0 and shared >= SUBJECT_OVERLAP_MIN * len(new | old)
 
 
-def find_content_words(parsed: Terms) -> frozenset[str]:
+def find_content_words(parsed: terms.Terms) -> frozenset[str]:
     """Return lower-case singular words without function words, and character pairs of unspaced scripts."""
-    words = {word.casefold() for word in parsed.words} - FUNCTION_WORDS
+    words = {word.casefold() for word in parsed.words} - terms.FUNCTION_WORDS
     return frozenset([*(_PLURAL.sub("", word) for word in words), *parsed.grams])
 
 
@@ -99,7 +97,7 @@ def remove_cues(text: str) -> str:
 
 def _parse_subject(text: str) -> frozenset[str]:
     """Return the content words of an instruction, without words such as "always"."""
-    return find_content_words(parse_terms(remove_cues(text)))
+    return find_content_words(terms.parse_terms(remove_cues(text)))
 
 
 _TABLES = read_tables(__file__, "conflicts.toml")
@@ -296,7 +294,7 @@ def is_repetition(new: Learning, old: Learning) -> bool:
     if (
         new.memory
         and new.memory == old.memory
-        and contains_statement(new.text, old.text)
+        and sentences.contains_statement(new.text, old.text)
     ):
         return True
     ours, theirs = parse_meaning(new.text), parse_meaning(old.text)

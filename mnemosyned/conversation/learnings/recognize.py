@@ -14,8 +14,7 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from mnemosyned.conversation.learnings import comparison
-from mnemosyned.conversation.learnings.relevance import find_fields
+from mnemosyned.conversation.learnings import comparison, relevance
 from mnemosyned.conversation.learnings.rules import (
     CLAUSE_CHARS_MAX,
     LANGUAGES,
@@ -459,7 +458,7 @@ def _recognize_sentence_kind(
             is_convention = (
                 rules.convention
                 and rules.convention.match(clause)
-                and not STATED_AS_FACTS.isdisjoint(find_fields(sentence))
+                and not STATED_AS_FACTS.isdisjoint(relevance.find_fields(sentence))
             )
             if is_convention or rules.any.match(clause):
                 # Looked for last, as few sentences come so far.

@@ -16,10 +16,8 @@ from math import exp, log
 
 from mnemosyned.conversation.learnings.comparison import remove_cues
 from mnemosyned.memory.values import Learning, LearningKind, LearningScope
+from mnemosyned.text import terms, tokens, word_cache
 from mnemosyned.text.rule_files import compile_on_use, read_tables
-from mnemosyned.text.terms import foreign_stop_words, gram_text
-from mnemosyned.text.tokens import find_keywords
-from mnemosyned.text.word_cache import clear_on_forget
 
 FIELDS_CACHED_MAX = 2_000
 
@@ -42,7 +40,7 @@ _FIELDS = {
 }
 
 
-@clear_on_forget
+@word_cache.clear_on_forget
 @lru_cache(maxsize=FIELDS_CACHED_MAX)
 def find_fields(text: str) -> frozenset[str]:
     """Return the names of the fields that a text is about, such as code or food; cached."""
@@ -186,8 +184,8 @@ class _MessageTerms:
 
     def __init__(self, text: str) -> None:
         low = text.strip().casefold().replace("’", "'")
-        self._stems = find_keywords(text) - foreign_stop_words(low.split())
-        self._pairs = frozenset(gram_text(text).split())
+        self._stems = tokens.find_keywords(text) - terms.foreign_stop_words(low.split())
+        self._pairs = frozenset(terms.gram_text(text).split())
         self._fields = find_fields(text) - ALWAYS
         self.orders_work = bool(_SCOPES["work"].match(low))
 
@@ -209,8 +207,8 @@ class _MessageTerms:
     def rate_shared_terms(self, learning: Learning) -> tuple[int, str]:
         """Return the worth of the terms common to a learning and the message, and their names as text."""
         bare = remove_cues(learning.text)
-        stems = self._stems & find_keywords(bare)
-        pairs = len(self._pairs & frozenset(gram_text(bare).split())) // PAIRS_MIN
+        stems = self._stems & tokens.find_keywords(bare)
+        pairs = len(self._pairs & frozenset(terms.gram_text(bare).split())) // PAIRS_MIN
         fields = self._fields & find_fields(learning.text)
         worth = WORTH_OF_WORD * min(len(stems) + pairs, WORDS_MAX)
         worth += WORTH_OF_FIELD if fields else 0
@@ -246,7 +244,7 @@ def find_scope(learning: Learning) -> LearningScope:
     return LearningScope.EVERYWHERE if applies_everywhere else LearningScope.PROJECT
 
 
-@clear_on_forget
+@word_cache.clear_on_forget
 @lru_cache(maxsize=FIELDS_CACHED_MAX)
 def _applies_everywhere(text: str, *, is_personal: bool) -> bool:
     """Return True if a learning applies in all projects; `is_personal` is True for names and preferences."""

@@ -26,8 +26,7 @@ from mnemosyned.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Embedder
 from mnemosyned.search.vectors.packing import load_numpy, unpack
-from mnemosyned.text.rule_files import read_tables
-from mnemosyned.text.word_cache import clear_on_forget
+from mnemosyned.text import rule_files, word_cache
 
 SHARE_OF_SECOND = 0.15
 """Weight of the second most similar example of a topic, relative to the first."""
@@ -75,7 +74,7 @@ class BearingRater:
         """The last sentences that were rated or compared, each with its vector."""
         self._odds: OrderedDict[tuple[str, int], float] = OrderedDict()
         """The log odds of the memories that were rated last, by id and a hash of the text's beginning."""
-        clear_on_forget(self)
+        word_cache.clear_on_forget(self)
 
     def cache_clear(self) -> None:
         """Empty the cache of texts and sentences, which may contain forgotten memories."""
@@ -277,7 +276,7 @@ def find_word_pairs(text: str) -> set[str]:
 @cache
 def _read_probe(name: str) -> tuple[Any, float]:
     """Return the weights and the constant of a linear probe, from the file of its name."""
-    probe = read_tables(__file__, "probes.toml")[name]
+    probe = rule_files.read_tables(__file__, "probes.toml")[name]
     weights = load_numpy().frombuffer(b64decode(probe["weights"]), "i1")
     return weights * probe["scale"], probe["constant"]
 

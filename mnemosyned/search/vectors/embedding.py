@@ -9,23 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
-from mnemosyned.errors import (
-    DatabaseUnreachable,
-    EmbedderFailed,
-    MemoryBusy,
-    MnemosynedError,
-    ModelUnavailable,
-)
+from mnemosyned import errors
 from mnemosyned.logs import log_failure, logger
-from mnemosyned.memory.engine_ports import (
-    ComparisonTooSlow,
-    Embedder,
-    EmbeddingInput,
-    MemoryComparison,
-    MemoryVectors,
-    PendingVector,
-    VectorSearch,
-)
+from mnemosyned.memory import engine_ports
 from mnemosyned.memory.values import EmbedderState, EmbedderStatus
 from mnemosyned.search.query import Match, Nearness, Query, SearchCandidates
 from mnemosyned.search.scoring import embedding_text
@@ -41,14 +27,14 @@ BATCH_TEXTS_MAX, BATCH_CHARS_MAX = 4, 1_200
 
 log = logger()
 
-OnRefusal = Callable[[EmbeddingInput, EmbedderFailed], None]
+OnRefusal = Callable[[engine_ports.EmbeddingInput, errors.EmbedderFailed], None]
 
 
 def embedding_batches(
-    rows: Sequence[EmbeddingInput],
-) -> Iterator[Sequence[EmbeddingInput]]:
+    rows: Sequence[engine_ports.EmbeddingInput],
+) -> Iterator[Sequence[engine_ports.EmbeddingInput]]:
     """Yield batches of memories, each for one model call, limited in count and characters."""
-    batch: list[EmbeddingInput] = []
+    batch: list[engine_ports.EmbeddingInput] = []
     chars = 0
     for row in rows:
         chars += len(row.content)
@@ -62,12 +48,14 @@ def embedding_batches(
 
 
 def embed_memories(
-    embedder: Embedder, rows: Sequence[EmbeddingInput], on_refusal: OnRefusal
-) -> list[tuple[EmbeddingInput, bytes]]:
+    embedder: engine_ports.Embedder,
+    rows: Sequence[engine_ports.EmbeddingInput],
+    on_refusal: OnRefusal,
+) -> list[tuple[engine_ports.EmbeddingInput, bytes]]:
     """Return memories with vectors, in order; call `on_refusal` for refused ones. Raises `ModelUnavailable`."""
     try:
         made = embedder.embed([embedding_text(row.role, row.content) for row in rows])
-    except EmbedderFailed as error:
+    except errors.EmbedderFailed as error:
         if len(rows) == 1:
             on_refusal(rows[0], error)
             return []
@@ -101,7 +89,7 @@ class QuestionVector:
 class DirectQuestion:
     """A question embedded by this process, in the thread that needs the vector."""
 
-    def __init__(self, text: str, embedder: Embedder) -> None:
+    def __init__(self, text: str, embedder: engine_ports.Embedder) -> None:
         """Make the vector of `text` once it is needed, by `embedder`."""
         self._text = text
         self._embedder = embedder
@@ -114,7 +102,7 @@ class DirectQuestion:
             self._is_asked = True
             try:
                 self._vector = self._embedder.embed_question(self._text)
-            except (EmbedderFailed, ModelUnavailable) as error:
+            except (errors.EmbedderFailed, errors.ModelUnavailable) as error:
                 log.warning("question_refused", reason=error.message)
         return self._vector
 
@@ -129,7 +117,9 @@ STOP_S = 10.0
 class EmbeddingThread(ABC):
     """Thread that asks an embedding model, within `with`: questions go before memories."""
 
-    def __init__(self, embedder: Embedder, pause: Callable[[], None] | None) -> None:
+    def __init__(
+        self, embedder: engine_ports.Embedder, pause: Callable[[], None] | None
+    ) -> None:
         """Embed by `embedder`; call `pause` before each batch of one in this process."""
         self._embedder = embedder
         self._pause = pause if embedder.in_process else None
@@ -162,7 +152,9 @@ class EmbeddingThread(ABC):
         """Remove and return the next question, or None if no question waits."""
 
     @abstractmethod
-    def _count_refusal(self, row: EmbeddingInput, error: EmbedderFailed) -> None:
+    def _count_refusal(
+        self, row: engine_ports.EmbeddingInput, error: errors.EmbedderFailed
+    ) -> None:
         """Log and count a memory that the model refused."""
 
     def _run(self) -> None:
@@ -172,15 +164,15 @@ class EmbeddingThread(ABC):
             pause_s = RETRY_S
             try:
                 self._work()
-            except ModelUnavailable as error:
+            except errors.ModelUnavailable as error:
                 reason = error.message
             except Exception as error:  # noqa: BLE001 a boundary: it is logged
                 if self._closing.is_set():  # the end of the embedder ended its call
                     return
                 log_failure("embedding_failed", error)
-                ours = isinstance(error, MnemosynedError)
+                ours = isinstance(error, errors.MnemosynedError)
                 reason = str(error) if ours else "it failed; the log says how"
-                if isinstance(error, DatabaseUnreachable | MemoryBusy):
+                if isinstance(error, errors.DatabaseUnreachable | errors.MemoryBusy):
                     reason, pause_s = (
                         "the database is unreachable or busy",
                         STORAGE_RETRY_S,
@@ -192,10 +184,10 @@ class EmbeddingThread(ABC):
             self._closing.wait(pause_s)
 
     def _embed_rows(
-        self, rows: Sequence[EmbeddingInput]
-    ) -> list[tuple[EmbeddingInput, bytes]]:
+        self, rows: Sequence[engine_ports.EmbeddingInput]
+    ) -> list[tuple[engine_ports.EmbeddingInput, bytes]]:
         """Return accepted memories with vectors; meanwhile answer questions. Raises `ModelUnavailable`."""
-        made: list[tuple[EmbeddingInput, bytes]] = []
+        made: list[tuple[engine_ports.EmbeddingInput, bytes]] = []
         for batch in embedding_batches(rows):
             if self._closing.is_set():
                 break
@@ -212,7 +204,7 @@ class EmbeddingThread(ABC):
             try:
                 if time.monotonic() < question.until:
                     vector = self._embedder.embed_question(question.text)
-            except EmbedderFailed as error:
+            except errors.EmbedderFailed as error:
                 log.warning("question_refused", reason=error.message)
             finally:
                 question.answer(vector)
@@ -240,7 +232,7 @@ NOT_READY = "found by words alone: the embedding model is {state}"
 TOO_SLOW = "found by words alone: the database did not compare the vectors in time"
 
 
-class CommonVectors(MemoryVectors, ABC):
+class CommonVectors(engine_ports.MemoryVectors, ABC):
     """Similarities within one memory, however its vectors are made and searched."""
 
     def __init__(
@@ -258,7 +250,7 @@ class CommonVectors(MemoryVectors, ABC):
         """Number of searches without vectors."""
 
     @abstractmethod
-    def _search(self) -> VectorSearch | None:
+    def _search(self) -> engine_ports.VectorSearch | None:
         """Return an object that searches the vectors; None if there are none so far."""
 
     @abstractmethod
@@ -266,7 +258,10 @@ class CommonVectors(MemoryVectors, ABC):
         """Return the model's number in the tables; 0 if no vector of it is there."""
 
     def add_similarities(
-        self, question: PendingVector | None, query: Query, candidates: SearchCandidates
+        self,
+        question: engine_ports.PendingVector | None,
+        query: Query,
+        candidates: SearchCandidates,
     ) -> tuple[SearchCandidates, str]:
         """Return the candidates with similarities to the question's vector, and an empty note.
 
@@ -292,7 +287,7 @@ class CommonVectors(MemoryVectors, ABC):
             nearest, cosines = vectors.nearest_and_cosines(
                 vector, NEAREST, positions, least=least
             )
-        except ComparisonTooSlow:
+        except engine_ports.ComparisonTooSlow:
             self._missed += 1
             return candidates, TOO_SLOW
         unseen = [position for position in nearest if position not in positions]
@@ -321,7 +316,7 @@ class CommonVectors(MemoryVectors, ABC):
         positions = self._store.positions_of(ids)
         try:
             cosines = search.cosines(vector, positions.values())
-        except ComparisonTooSlow:
+        except engine_ports.ComparisonTooSlow:
             return {}
         return {id: cosines[seq] for id, seq in positions.items() if seq in cosines}
 
@@ -332,10 +327,12 @@ class CommonVectors(MemoryVectors, ABC):
         search, vector = asked
         try:
             return search.nearest_of(vector, positions, count)
-        except ComparisonTooSlow:
+        except engine_ports.ComparisonTooSlow:
             return []
 
-    def _begin_search(self, text: str) -> tuple[VectorSearch, bytes] | None:
+    def _begin_search(
+        self, text: str
+    ) -> tuple[engine_ports.VectorSearch, bytes] | None:
         """Return a vector search and a text's vector; None if not ready or too slow, or without vectors."""
         question = self.ask(text)
         vector = question.vector() if question else None
@@ -350,17 +347,17 @@ class CommonVectors(MemoryVectors, ABC):
         vectors = self._store.vectors_of(model, seqs) if seqs else {}
         return {id: vectors[seq] for id, seq in positions.items() if seq in vectors}
 
-    def compare(self, ids: Sequence[str]) -> MemoryComparison:
+    def compare(self, ids: Sequence[str]) -> engine_ports.MemoryComparison:
         """Return an object to compare the vectors of these memories; memories without a vector are left out."""
         return self._compare(self.vectors_of(ids))
 
-    def compare_at(self, positions: Sequence[int]) -> MemoryComparison:
+    def compare_at(self, positions: Sequence[int]) -> engine_ports.MemoryComparison:
         """Return an object to compare the memories at these row numbers; each number, as text, is an id."""
         model = self._model_number()
         vectors = self._store.vectors_of(model, positions) if model else {}
         return self._compare({str(seq): vector for seq, vector in vectors.items()})
 
-    def _compare(self, known: Mapping[str, bytes]) -> MemoryComparison:
+    def _compare(self, known: Mapping[str, bytes]) -> engine_ports.MemoryComparison:
         """Return an object to compare memories by their vectors in `known`."""
         rows = unpack(list(known.values())) if known else None
         places = {id: place for place, id in enumerate(known)}
@@ -377,4 +374,4 @@ class CommonVectors(MemoryVectors, ABC):
                 return None
             return rate_endings(rows[places[newer]], rows[None, places[older]])[0]
 
-        return MemoryComparison(cosines_to, rate_ending)
+        return engine_ports.MemoryComparison(cosines_to, rate_ending)

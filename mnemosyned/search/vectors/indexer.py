@@ -18,12 +18,7 @@ from typing import TYPE_CHECKING
 
 from mnemosyned.errors import EmbedderFailed
 from mnemosyned.logs import logger
-from mnemosyned.memory.engine_ports import (
-    Embedder,
-    EmbeddingInput,
-    PendingVector,
-    VectorNews,
-)
+from mnemosyned.memory import engine_ports
 from mnemosyned.memory.values import EmbedderState, EmbedderStatus
 from mnemosyned.search.vectors import embedding
 from mnemosyned.search.vectors.index import StorageIndex, VectorIndex
@@ -62,7 +57,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         self,
         *,
         store: VectorStore,
-        embedder: Embedder,
+        embedder: engine_ports.Embedder,
         wait_s: float,
         similarity_min: float,
         pause: Callable[[], None] | None = None,
@@ -83,7 +78,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         )
         self._index: VectorIndex | StorageIndex | None = None
         self._model = 0
-        self._seen: VectorNews | None = None
+        self._seen: engine_ports.VectorNews | None = None
         """State at the last look; None if no other daemon stores vectors."""
         self._look_at = 0.0
         self._questions: queue.Queue[embedding.QuestionVector] = queue.Queue(
@@ -133,7 +128,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         self._reworded.extend(positions)
         self.note_deletions()
 
-    def ask(self, text: str) -> PendingVector | None:
+    def ask(self, text: str) -> engine_ports.PendingVector | None:
         """Queue a question for the model; return its pending vector, None if no model is ready.
 
         If the queue is full, the pending vector is answered with None at once. A model in this
@@ -219,7 +214,9 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
                     max(0.0, self._look_at - time.monotonic()) if self._seen else None
                 )
 
-    def _index_news(self, index: VectorIndex | StorageIndex, seen: VectorNews) -> None:
+    def _index_news(
+        self, index: VectorIndex | StorageIndex, seen: engine_ports.VectorNews
+    ) -> None:
         """Add the vectors stored by other daemons since `seen`, and remove the vectors of deleted memories."""
         before = seen
         while not self._closing.is_set():
@@ -315,7 +312,9 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         elif not spans:
             log.info("embedding_complete", embedded=self._status.embedded)
 
-    def _count_refusal(self, row: EmbeddingInput, error: EmbedderFailed) -> None:
+    def _count_refusal(
+        self, row: engine_ports.EmbeddingInput, error: EmbedderFailed
+    ) -> None:
         """Log and count a memory that the model refused."""
         log.warning("embedding_refused", position=row.position, reason=error.message)
         self._change_status(failed=self._status.failed + 1)

@@ -17,16 +17,9 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
-from mnemosyned.errors import (
-    EmbedderFailed,
-    MnemosynedError,
-    ModelUnavailable,
-    NotFound,
-)
-from mnemosyned.fairness import OwnerAllowance
+from mnemosyned import errors, fairness
 from mnemosyned.logs import logger
-from mnemosyned.memory import engine_ports
-from mnemosyned.memory.values import EmbedderState, EmbedderStatus
+from mnemosyned.memory import engine_ports, values
 from mnemosyned.search.vectors import embedding
 from mnemosyned.search.vectors.index import (
     CODE_ROWS_MIN,
@@ -174,7 +167,7 @@ class SharedVectors(embedding.EmbeddingThread):
         self.turns = OwnerTurns()
         self.failed: Counter[int] = Counter()
         """Memories refused by the model since the start, by owner."""
-        self.allowance: OwnerAllowance | None = None
+        self.allowance: fairness.OwnerAllowance | None = None
         """Limits and counts the seconds of the model for each owner's memories."""
         self.identity = ""
         self._store = store
@@ -198,7 +191,7 @@ class SharedVectors(embedding.EmbeddingThread):
         return self._embedder
 
     @property
-    def status(self) -> EmbedderStatus:
+    def status(self) -> values.EmbedderStatus:
         """The name, state and failure reason of the embedding model."""
         return self._status
 
@@ -209,7 +202,7 @@ class SharedVectors(embedding.EmbeddingThread):
 
         The vector is None after `wait_s` seconds, or if too many questions are queued.
         """
-        if self._status.state is not EmbedderState.READY:
+        if self._status.state is not values.EmbedderState.READY:
             return None
         if self._embedder.in_process:
             return embedding.DirectQuestion(text, self._embedder)
@@ -265,7 +258,7 @@ class SharedVectors(embedding.EmbeddingThread):
         self.identity = self._embedder.identity()
         # The process is started before anybody waits.
         self._embedder.embed_question("ready")
-        self._change_status(state=EmbedderState.READY, reason="")
+        self._change_status(state=values.EmbedderState.READY, reason="")
         log.info("embedding_of_owners_ready", model=self._embedder.name)
         while not self._closing.is_set():
             self._wake.clear()
@@ -283,7 +276,7 @@ class SharedVectors(embedding.EmbeddingThread):
                     page = self._owners_lacking_vectors(
                         self.identity, self._round_after, ROUND_PAGE
                     )
-                except MnemosynedError as error:
+                except errors.MnemosynedError as error:
                     log.warning("owners_without_vectors_unknown", reason=error.message)
                     page = []
                 for number in page:
@@ -317,7 +310,7 @@ class SharedVectors(embedding.EmbeddingThread):
                 if not index.put(page):
                     break
                 before = min(page)
-        except MnemosynedError as error:
+        except errors.MnemosynedError as error:
             log.warning("codes_not_loaded", owner=owner, reason=error.message)
             return
         with self._changing:
@@ -344,15 +337,15 @@ class SharedVectors(embedding.EmbeddingThread):
                 self.turns.add(owner, after_s=wait_s)
                 return
             goes_on = self._embed_batch(owner)
-        except ModelUnavailable:
+        except errors.ModelUnavailable:
             self.turns.add(owner)
             raise
-        except NotFound:
+        except errors.NotFound:
             self._descents.pop(owner, None)
         except Exception as error:
             if self._closing.is_set():
                 return
-            if isinstance(error, MnemosynedError):
+            if isinstance(error, errors.MnemosynedError):
                 log.warning("embedding_postponed", owner=owner, reason=error.message)
             else:
                 log.exception("embedding_postponed", owner=owner)
@@ -401,7 +394,7 @@ class SharedVectors(embedding.EmbeddingThread):
         return not store.finish(descent.progress)
 
     def _count_refusal(
-        self, row: engine_ports.EmbeddingInput, error: EmbedderFailed
+        self, row: engine_ports.EmbeddingInput, error: errors.EmbedderFailed
     ) -> None:
         """Log and count a memory of the current owner that the model refused."""
         owner = self._owner
@@ -441,11 +434,11 @@ class OwnerVectors(embedding.CommonVectors):
         """Identity and number of the model, once the owner has its vectors."""
 
     @property
-    def state(self) -> EmbedderState:
+    def state(self) -> values.EmbedderState:
         """The model's state, without the database's counts."""
         return self._shared.status.state
 
-    def status(self) -> EmbedderStatus:
+    def status(self) -> values.EmbedderStatus:
         """Return the state of the model, with this owner's counts of vectors and failures."""
         shared = self._shared
         model = self._model_number()

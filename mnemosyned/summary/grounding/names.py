@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Set as AbstractSet
 from typing import NamedTuple
 
+from mnemosyned.text import rule_files, sentences, terms
 from mnemosyned.text.languages.tables import MONTHS, WEEKDAYS, count_stop_words
-from mnemosyned.text.rule_files import read_rule_file
-from mnemosyned.text.sentences import SPACED_ENDS
-from mnemosyned.text.terms import COMMON_WORDS, STOP_WORDS, light_stem
 from mnemosyned.text.tokens import FOREIGN_COMMON, TITLES
 
-_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
+_WORDS, _NAMES, _PATTERNS, _FORMS = rule_files.read_rule_file(__file__)
 
 TITLED_SHARE = 0.7
 """Minimum share of capitalized words, among the longer ones, in a title."""
 TITLED_WORDS_MIN = 3
-SENTENCE_ENDS = tuple(SPACED_ENDS)
+SENTENCE_ENDS = tuple(sentences.SPACED_ENDS)
 """Marks at the end of sentences, but not of titles."""
 ENDING_CHARS_MAX = 3
 """Maximum length of a case ending of a name: Анна, Анны; Petr, Petrem."""
@@ -35,7 +33,7 @@ _NOUN_ENDINGS = tuple(_WORDS["noun_endings"])
 _THING_ENDINGS = tuple(_WORDS["thing_endings"])
 
 
-_ORDINARY_PARTS = STOP_WORDS | COMMON_WORDS | ORDINARY
+_ORDINARY_PARTS = terms.STOP_WORDS | terms.COMMON_WORDS | ORDINARY
 _NOT_NAMES = _ORDINARY_PARTS.union(MONTHS, WEEKDAYS, FOREIGN_COMMON)
 _CYRILLIC_ENDINGS = tuple("а я ы и у ю е ой ей ом ем".split())
 
@@ -127,7 +125,7 @@ def _list_word_forms(word: str) -> Iterator[str]:
 
 def _find_distinctive_stem(word: str) -> Iterator[str]:
     """Yield the stem of a word, if the stem has more than `STEM_CHARS_MIN` letters."""
-    root = light_stem(word)
+    root = terms.light_stem(word)
     if len(root) > STEM_CHARS_MIN:
         yield root
 
