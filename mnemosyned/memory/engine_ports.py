@@ -19,12 +19,7 @@ from enum import StrEnum
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from mnemosyned.memory.values import (
-    EmbedderState,
-    EmbedderStatus,
-    MemoryRecord,
-    SummarizerStatus,
-)
+from mnemosyned.memory import values
 from mnemosyned.text.details import Detail
 
 if TYPE_CHECKING:
@@ -104,12 +99,12 @@ class Summarizer(Protocol):
     """The language model it works with."""
 
     @abstractmethod
-    def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
+    def summarize(self, memories: Sequence[values.MemoryRecord]) -> Summary:
         """Return the summary of memories, given oldest first. Raises `SummarizerFailed` if none is usable."""
 
     def summarize_each(
         self,
-        groups: Iterable[tuple[K, Sequence[MemoryRecord]]],
+        groups: Iterable[tuple[K, Sequence[values.MemoryRecord]]],
         *,
         expected: int,  # noqa: ARG002 for those that prepare for many
     ) -> Iterator[tuple[K, Summary | Exception]]:
@@ -122,7 +117,10 @@ class Summarizer(Protocol):
             yield key, self.summarize_or_error(memories)
 
     def digest_each(
-        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
+        self,
+        groups: Iterable[tuple[K, Sequence[values.MemoryRecord]]],
+        *,
+        expected: int,
     ) -> Iterator[tuple[K, Digest | Exception]]:
         """Yield the key of each group of originals with its digest or the error raised, in order of completion.
 
@@ -131,7 +129,7 @@ class Summarizer(Protocol):
         """
 
         def mask_groups() -> Iterator[
-            tuple[tuple[K, tuple[Detail, ...]], Sequence[MemoryRecord]]
+            tuple[tuple[K, tuple[Detail, ...]], Sequence[values.MemoryRecord]]
         ]:
             """Yield ((key, exact values), masked memories that a summary may mention) of each group."""
             for key, originals in groups:
@@ -146,7 +144,7 @@ class Summarizer(Protocol):
             else:
                 yield key, Digest(summary=outcome, details=details)
 
-    def digest(self, originals: Sequence[MemoryRecord]) -> Digest:
+    def digest(self, originals: Sequence[values.MemoryRecord]) -> Digest:
         """Return a summary of what still applies in these memories, without secrets, and all exact values.
 
         Raises `SummarizerFailed`.
@@ -155,7 +153,7 @@ class Summarizer(Protocol):
         return Digest(summary=self.summarize(lasting), details=details)
 
     def summarize_or_error(
-        self, memories: Sequence[MemoryRecord]
+        self, memories: Sequence[values.MemoryRecord]
     ) -> Summary | Exception:
         """Return the summary of these memories, or the exception that the attempt raised."""
         try:
@@ -163,9 +161,9 @@ class Summarizer(Protocol):
         except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
             return error
 
-    def status(self) -> SummarizerStatus:
+    def status(self) -> values.SummarizerStatus:
         """Return the state of the summarizer, and its counts since the start of the process."""
-        return SummarizerStatus(name=self.name, reason=self.reason)
+        return values.SummarizerStatus(name=self.name, reason=self.reason)
 
     def rule_based(self) -> Summarizer:
         """Return the summarizer for callers that cannot wait for a model; by default `self`."""
@@ -189,8 +187,8 @@ class Summarizer(Protocol):
 
 
 def select_mentionable(
-    originals: Sequence[MemoryRecord],
-) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
+    originals: Sequence[values.MemoryRecord],
+) -> tuple[list[values.MemoryRecord], tuple[Detail, ...]]:
     """Return the memories that a summary may mention, secrets masked, and the exact values of all `originals`.
 
     Superseded memories, and memories that may expire, are left out, as no summary, prompt or log row may
@@ -334,13 +332,13 @@ class MemoryVectors:
     """Vectors of one memory, for recall; the base class has none. Safe from any thread."""
 
     @property
-    def state(self) -> EmbedderState:
+    def state(self) -> values.EmbedderState:
         """The state of the embedding model; does not read the database."""
-        return EmbedderState.OFF
+        return values.EmbedderState.OFF
 
-    def status(self) -> EmbedderStatus:
+    def status(self) -> values.EmbedderStatus:
         """Return the state of the embedding model, with the number of embedded memories."""
-        return EmbedderStatus()
+        return values.EmbedderStatus()
 
     def note_new_memories(self) -> None:
         """Tell the embedding thread that there are new memories; return at once."""

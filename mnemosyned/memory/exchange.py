@@ -7,12 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from mnemosyned.memory.capture import AgentSession, WatchedFile
-from mnemosyned.memory.clock import Sighting
-from mnemosyned.memory.consolidation import LogEntry
+from mnemosyned.memory import capture, clock, consolidation, injections, values
 from mnemosyned.memory.endings import EndingRecord
-from mnemosyned.memory.injections import BriefingEdit, Injection
-from mnemosyned.memory.values import Learning
 
 Outcome = bool | str | None
 """True if a record was stored, False if it was known, the reason for a conflict, or None for neither."""
@@ -164,8 +160,8 @@ class ForgottenCopy:
     """The ids of the memories that it had replaced, and since when."""
     revisions: list[tuple[datetime, str | None, int, str]] = field(default_factory=list)
     """Time of each edit, text before it or None, hash of that text, and other fields as JSON."""
-    learnings: list[Learning] = field(default_factory=list)
-    edits: list[BriefingEdit] = field(default_factory=list)
+    learnings: list[values.Learning] = field(default_factory=list)
+    edits: list[injections.BriefingEdit] = field(default_factory=list)
     endings: list[EndingRecord] = field(default_factory=list)
     read: int = 0
     """The row number up to which memories had been read for endings."""
@@ -225,12 +221,12 @@ class KeptVector:
 
 MovedRecord = (
     RecoverableRecord
-    | Injection
+    | injections.Injection
     | FollowedFolder
-    | WatchedFile
+    | capture.WatchedFile
     | HookActivity
     | KeptVector
-    | Sighting
+    | clock.Sighting
 )
 """Anything that a move carries and an export leaves out."""
 
@@ -239,12 +235,12 @@ Record = (
     ExportedEpisode
     | ExportedMemory
     | ExportedSupersession
-    | Learning
-    | LogEntry
+    | values.Learning
+    | consolidation.LogEntry
     | ExportedCompaction
-    | AgentSession
+    | capture.AgentSession
     | ForgottenCapture
-    | BriefingEdit
+    | injections.BriefingEdit
     | EndingRecord
 )
 """Anything an export holds."""
@@ -253,18 +249,18 @@ KIND_NAMES: Mapping[type[AnyRecord], str] = {
     ExportedEpisode: "episode",
     ExportedMemory: "memory",
     ExportedSupersession: "supersession",
-    Learning: "learning",
-    LogEntry: "log",
+    values.Learning: "learning",
+    consolidation.LogEntry: "log",
     ExportedCompaction: "compaction",
-    AgentSession: "agent_session",
+    capture.AgentSession: "agent_session",
     ForgottenCapture: "forgotten",
-    BriefingEdit: "briefing_line",
+    injections.BriefingEdit: "briefing_line",
     EndingRecord: "ending",
-    Injection: "injection",
+    injections.Injection: "injection",
     RecoverableRecord: "recoverable",
     FollowedFolder: "watched_folder",
-    WatchedFile: "watched_file",
+    capture.WatchedFile: "watched_file",
     HookActivity: "hook_activity",
     KeptVector: "vector",
-    Sighting: "clock",
+    clock.Sighting: "clock",
 }

@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from mnemosyned.errors import InvalidRequest
-from mnemosyned.instants import in_zone
+from mnemosyned import errors, instants
 from mnemosyned.memory import values
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class Place:
 
     def encode(self) -> str:
         """Return the place as a cursor: the text that a client sends to get the next page."""
-        micros = (in_zone(self.moment, UTC) - _EPOCH) // _MICROSECOND
+        micros = (instants.in_zone(self.moment, UTC) - _EPOCH) // _MICROSECOND
         return f"{micros}~{self.kind.value}{self.seq}"
 
     def seq_among(self, kind: RecordKind) -> int:
@@ -87,7 +86,7 @@ def parse_cursor(cursor: str) -> Place:
             )
     except OverflowError:
         pass  # a time that no calendar has
-    raise InvalidRequest(
+    raise errors.InvalidRequest(
         f"{cursor!r} is not a cursor; pass `next` of the page before as `after`",
         field="after",
     )

@@ -11,24 +11,22 @@ from mnemosyned.errors import SecretRefused
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.text.details import Detail
 from mnemosyned.text.exact_values import extract_details
-from mnemosyned.text.secrets.masking import (
-    KnownSecrets,
-    extract_secrets,
-    find_secrets,
-    mask_metadata,
-    mask_secrets,
-)
+from mnemosyned.text.secrets import masking
 
 SecretRule = Literal["keep", "mask", "refuse"]
 """The treatment of secrets in a memory to be stored."""
 
 
 def mask_memory(
-    memory: MemoryRecord, known: KnownSecrets | None = None
+    memory: MemoryRecord, known: masking.KnownSecrets | None = None
 ) -> MemoryRecord:
     """Return the memory with secrets in content and metadata masked; `known` are further secrets."""
-    content = known.mask(memory.content) if known else mask_secrets(memory.content)
-    metadata = mask_metadata(memory.metadata) if memory.metadata else memory.metadata
+    content = (
+        known.mask(memory.content) if known else masking.mask_secrets(memory.content)
+    )
+    metadata = (
+        masking.mask_metadata(memory.metadata) if memory.metadata else memory.metadata
+    )
     if content == memory.content and metadata == memory.metadata:
         return memory
     return replace(memory, content=content, metadata=metadata)
@@ -38,13 +36,13 @@ def mask_together(memories: Sequence[MemoryRecord]) -> list[MemoryRecord]:
     """Return the memories with secrets masked; a secret found in one memory is masked in all."""
     masked = [mask_memory(memory) for memory in memories]
     secrets = [
-        extract_secrets(memory.content)
+        masking.extract_secrets(memory.content)
         for memory, shown in zip(memories, masked, strict=True)
         if shown is not memory
     ]
     if not any(secrets):
         return masked
-    known = KnownSecrets(chain.from_iterable(secrets))
+    known = masking.KnownSecrets(chain.from_iterable(secrets))
     return [mask_memory(memory, known) for memory in memories]
 
 
@@ -63,7 +61,7 @@ def apply_secret_rule(
     if rule == "mask":
         return masked, "masked"
     field, kind = "metadata", ""
-    if secrets := find_secrets(memory.content):
+    if secrets := masking.find_secrets(memory.content):
         field, kind = "content", f" ({secrets[0].kind.value})"
     raise SecretRefused(
         f"{place}{field} contains a secret{kind}, which the setting `secrets` refuses; "
@@ -87,7 +85,7 @@ def mask_memories(
     secret = [detail for detail in (*together, *known) if detail.sensitive]
     if not secret:
         return list(memories), together
-    known_secrets = KnownSecrets(secret)
+    known_secrets = masking.KnownSecrets(secret)
     masked = [
         replace(memory, content=known_secrets.mask(memory.content))
         for memory in memories
@@ -99,7 +97,7 @@ def mask_episode(episode: Episode) -> Episode:
     """Return the episode with sensitive details masked; its text was made without secrets."""
     if not any(detail.sensitive for detail in episode.details):
         return episode
-    known_secrets = KnownSecrets(episode.details)
+    known_secrets = masking.KnownSecrets(episode.details)
     details = tuple(
         replace(detail, value=known_secrets.mask(detail.value))
         if detail.sensitive

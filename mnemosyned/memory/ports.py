@@ -12,11 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from mnemosyned.memory import values
-from mnemosyned.memory.consolidation import LogEntry
-from mnemosyned.memory.engine_ports import PoolFigures
+from mnemosyned.memory import consolidation, engine_ports, periods, values
 from mnemosyned.memory.exchange import ExportedCompaction
-from mnemosyned.memory.periods import Child
 
 if TYPE_CHECKING:
     from mnemosyned.search.query import Documents, Query, RankedResult, SearchCandidates
@@ -116,7 +113,7 @@ class MaintenanceStore(Protocol):
     def ensure_durable(self) -> None:
         """Verify that acknowledged writes are durable, or repair the file. Raises `DatabaseReplaced`."""
 
-    def pool_figures(self) -> PoolFigures | None:
+    def pool_figures(self) -> engine_ports.PoolFigures | None:
         """Return the use of the connections to the server; None for a file."""
         return None
 
@@ -154,7 +151,7 @@ class Rollup:
     """The summary of a day, week or month with its log row."""
 
     episode: values.Episode
-    entry: LogEntry
+    entry: consolidation.LogEntry
     members: Mapping[str, str]
     """The summaries it was made from: ids, with the text that was read."""
     index_terms: str = ""
@@ -165,7 +162,7 @@ class Rollup:
 class PendingRollups:
     """Summaries that can be rolled up into one level."""
 
-    children: Sequence[Child]
+    children: Sequence[periods.Child]
     """All members of each period in which something is new or was rewritten."""
     existing: Mapping[datetime, str]
     """The ids of roll-ups that exist already, by the beginning of their periods."""
@@ -189,7 +186,7 @@ class Promotion:
     """An episode with its log row, to be stored together."""
 
     episode: values.Episode
-    entry: LogEntry
+    entry: consolidation.LogEntry
     spoken: frozenset[str] = frozenset()
     """Originals that the summary mentions: none may be superseded meanwhile."""
     index_terms: str = ""

@@ -13,8 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
-from mnemosyned.errors import InvalidRequest
-from mnemosyned.instants import in_zone
+from mnemosyned import errors, instants
 from mnemosyned.text.details import Detail
 
 DEFAULT_SESSION = "default"
@@ -188,9 +187,9 @@ def tag_name(given: str, *, field: str = "tags") -> str:
     name = unicodedata.normalize("NFC", given.strip().removeprefix("#").lower())
     name = " ".join(name.split())
     if not name:
-        raise InvalidRequest(f"{field}: a tag must not be empty", field=field)
+        raise errors.InvalidRequest(f"{field}: a tag must not be empty", field=field)
     if "," in name:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"{field}: a tag must not contain a comma; a comma separates tags",
             field=field,
         )
@@ -198,11 +197,11 @@ def tag_name(given: str, *, field: str = "tags") -> str:
         character not in _JOINERS and unicodedata.category(character) in _HIDDEN_KINDS
         for character in name
     ):
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"{field}: a tag must not contain invisible characters", field=field
         )
     if len(name) > TAG_CHARS_MAX:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"{field}: a tag must have at most {TAG_CHARS_MAX} characters", field=field
         )
     return name
@@ -212,7 +211,7 @@ def tag_names(given: Iterable[str], *, field: str = "tags") -> tuple[str, ...]:
     """Return the stored forms of tags, sorted and distinct. Raises `InvalidRequest`, which names `field`."""
     names = sorted({tag_name(name, field=field) for name in given})
     if len(names) > TAGS_MAX:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"{field}: a memory has at most {TAGS_MAX} tags", field=field
         )
     return tuple(names)
@@ -325,7 +324,7 @@ class EndedStatement:
     @property
     def note(self) -> str:
         """When the sentence stopped applying, and what applies now: "until 3 March 2026, then: …"."""
-        at = in_zone(self.at, None)
+        at = instants.in_zone(self.at, None)
         return f"until {at.day} {at:%B %Y}, then: {self.successor}"
 
 

@@ -9,27 +9,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.memory import listing
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
-from mnemosyned.verbs.request import (
-    Name,
-    Names,
-    OnlySession,
-    OnlySource,
-    OnlyTag,
-    PageSize,
-    Question,
-    Request,
-    Reveal,
-    RowList,
-    Since,
-    Until,
-    doc,
-)
+from mnemosyned.memory import listing, values
+from mnemosyned.verbs import request
 
 After = Annotated[
     Annotated[str, Meta(min_length=1, max_length=100)] | None,
-    doc("continue after a page: the value `next` of that page"),
+    request.doc("continue after a page: the value `next` of that page"),
 ]
 LEVELS = ("episode", "day", "week", "month")
 
@@ -37,15 +22,15 @@ LEVELS = ("episode", "day", "week", "month")
 class Listed(msgspec.Struct, frozen=True):
     """One page of a list, in the order asked for."""
 
-    memories: list[MemoryRecord]
-    episodes: list[Episode] = msgspec.field(default_factory=list)
+    memories: list[values.MemoryRecord]
+    episodes: list[values.Episode] = msgspec.field(default_factory=list)
     """Summaries, where a level, the episodic tier or the beginning of an id was asked for."""
     next: str | None = None
     """The cursor of the next page, for `after`; null on the last one."""
     ended: dict[str, datetime] = msgspec.field(default_factory=dict)
     """When newer memories ended statements of a memory, by its id: the last such time."""
 
-    def __iter__(self) -> Iterator[MemoryRecord | Episode]:
+    def __iter__(self) -> Iterator[values.MemoryRecord | values.Episode]:
         """Iterate over the memories, then the summaries, of the page."""
         yield from self.memories
         yield from self.episodes
@@ -55,7 +40,7 @@ class Listed(msgspec.Struct, frozen=True):
         return len(self.memories) + len(self.episodes)
 
 
-class ListMemories(Request[Listed], frozen=True, kw_only=True):
+class ListMemories(request.Request[Listed], frozen=True, kw_only=True):
     """List memories, the newest first; no question is needed.
 
     With a level, list the summaries of that level. If memories change between two pages, none is
@@ -66,38 +51,45 @@ class ListMemories(Request[Listed], frozen=True, kw_only=True):
 
     verb = "list"
 
-    limit: Annotated[PageSize, doc("maximum number of memories or summaries")] = 50
-    query: Annotated[Question | None, doc("only with all of these words")] = None
-    project: Annotated[
-        Name | None, doc("only sessions of agents in this project, named by its key")
+    limit: Annotated[
+        request.PageSize, request.doc("maximum number of memories or summaries")
+    ] = 50
+    query: Annotated[
+        request.Question | None, request.doc("only with all of these words")
     ] = None
-    order: Annotated[listing.ListOrder, doc("newest or oldest first")] = (
+    project: Annotated[
+        request.Name | None,
+        request.doc("only sessions of agents in this project, named by its key"),
+    ] = None
+    order: Annotated[listing.ListOrder, request.doc("newest or oldest first")] = (
         listing.ListOrder.NEWEST
     )
     after: After = None
-    session: OnlySession = None
-    source: OnlySource = None
-    role: Annotated[Names, doc("only this role; repeatable")] = None
-    tag: OnlyTag = None
-    tier: Annotated[Tier | None, doc("only this tier")] = None
+    session: request.OnlySession = None
+    source: request.OnlySource = None
+    role: Annotated[request.Names, request.doc("only this role; repeatable")] = None
+    tag: request.OnlyTag = None
+    tier: Annotated[values.Tier | None, request.doc("only this tier")] = None
     level: Annotated[
         Literal["episode", "day", "week", "month"] | None,
-        doc("summaries of this level instead of memories"),
+        request.doc("summaries of this level instead of memories"),
     ] = None
-    since: Since = None
-    until: Until = None
+    since: request.Since = None
+    until: request.Until = None
     pinned: Annotated[
-        bool | None, doc("only pinned memories; false: only those that are not")
+        bool | None, request.doc("only pinned memories; false: only those that are not")
     ] = None
     id_prefix: Annotated[
-        Name | None,
-        doc("only ids that begin with this, in any letter case; summaries too"),
+        request.Name | None,
+        request.doc("only ids that begin with this, in any letter case; summaries too"),
     ] = None
-    history: Annotated[bool, doc("include superseded and expired memories")] = False
-    reveal: Reveal = False
+    history: Annotated[bool, request.doc("include superseded and expired memories")] = (
+        False
+    )
+    reveal: request.Reveal = False
 
 
-class SessionList(RowList[listing.SessionTotals], frozen=True):
+class SessionList(request.RowList[listing.SessionTotals], frozen=True):
     """Sessions, the last used first."""
 
     sessions: list[listing.SessionTotals]
@@ -105,17 +97,19 @@ class SessionList(RowList[listing.SessionTotals], frozen=True):
     """Number of all sessions."""
 
 
-class Sessions(Request[SessionList], frozen=True, kw_only=True):
+class Sessions(request.Request[SessionList], frozen=True, kw_only=True):
     """List sessions with their counts, the last used first.
 
     Raises `StorageFailed`.
     """
 
-    limit: Annotated[PageSize, doc("maximum number of sessions")] = 50
-    prefix: Annotated[Name | None, doc("only names that begin with this")] = None
+    limit: Annotated[request.PageSize, request.doc("maximum number of sessions")] = 50
+    prefix: Annotated[
+        request.Name | None, request.doc("only names that begin with this")
+    ] = None
 
 
-class SourceList(RowList[listing.SourceTotals], frozen=True):
+class SourceList(request.RowList[listing.SourceTotals], frozen=True):
     """Sources, the last used first."""
 
     sources: list[listing.SourceTotals]
@@ -123,29 +117,31 @@ class SourceList(RowList[listing.SourceTotals], frozen=True):
     """Number of all sources."""
 
 
-class Sources(Request[SourceList], frozen=True, kw_only=True):
+class Sources(request.Request[SourceList], frozen=True, kw_only=True):
     """List sources with their counts, the last used first.
 
     Raises `StorageFailed`.
     """
 
-    limit: Annotated[PageSize, doc("maximum number of sources")] = 50
-    prefix: Annotated[Name | None, doc("only names that begin with this")] = None
+    limit: Annotated[request.PageSize, request.doc("maximum number of sources")] = 50
+    prefix: Annotated[
+        request.Name | None, request.doc("only names that begin with this")
+    ] = None
 
 
-class ProjectList(RowList[listing.ProjectTotals], frozen=True):
+class ProjectList(request.RowList[listing.ProjectTotals], frozen=True):
     """Projects of agents, the last seen first."""
 
     projects: list[listing.ProjectTotals]
 
 
-class Projects(Request[ProjectList], frozen=True, kw_only=True):
+class Projects(request.Request[ProjectList], frozen=True, kw_only=True):
     """List the projects of agents, the last seen first.
 
     Raises `StorageFailed`.
     """
 
-    limit: Annotated[PageSize, doc("maximum number of projects")] = 50
+    limit: Annotated[request.PageSize, request.doc("maximum number of projects")] = 50
 
 
 DAYS_MAX = 400
@@ -171,14 +167,14 @@ class DayTotals(msgspec.Struct, frozen=True):
     """The last known size of the database; 0 if none is known, or others share it."""
 
 
-class DayList(RowList[DayTotals], frozen=True):
+class DayList(request.RowList[DayTotals], frozen=True):
     """Days, hours or months, the oldest first, those without anything included."""
 
     days: list[DayTotals]
     by: PeriodUnit = "day"
 
 
-class Days(Request[DayList], frozen=True, kw_only=True):
+class Days(request.Request[DayList], frozen=True, kw_only=True):
     """Count memories by day, hour or month.
 
     Texts given to agents are counted, too. Without `since`, the last 30 days, 24 hours or 12
@@ -189,12 +185,12 @@ class Days(Request[DayList], frozen=True, kw_only=True):
     unknown zone.
     """
 
-    since: Since = None
-    until: Until = None
-    by: Annotated[PeriodUnit, doc("the length of each period")] = "day"
+    since: request.Since = None
+    until: request.Until = None
+    by: Annotated[PeriodUnit, request.doc("the length of each period")] = "day"
     zone: Annotated[
-        Name | None,
-        doc(
+        request.Name | None,
+        request.doc(
             "time zone of days and named times: Asia/Tokyo; default: the daemon's zone"
         ),
     ] = None

@@ -9,8 +9,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from mnemosyned.memory import values
-from mnemosyned.memory.consolidation import CycleReport, LogEntry, Progress
+from mnemosyned.memory import consolidation, values
 from mnemosyned.memory.injections import InjectionTotals
 from mnemosyned.verbs.request import Name, PageSize, Request, RowList, doc
 
@@ -23,7 +22,7 @@ PauseMinutes = Annotated[int, Meta(ge=0, le=24 * 60)]
 RowNumber = Annotated[int, Meta(ge=0, le=2**53)]
 
 
-class Sleep(Request[CycleReport], frozen=True, kw_only=True):
+class Sleep(Request[consolidation.CycleReport], frozen=True, kw_only=True):
     """Run a sleep cycle now.
 
     Old memories are summarized into episodes; the originals move to the archive. `log` shows the
@@ -59,7 +58,7 @@ class Undone(RowList[values.UndoableAction], frozen=True, kw_only=True):
     """Ids of memories that are left as they are, 1,000 at most, by the reason."""
     note: str = ""
     """What waits or remains."""
-    cycle: CycleReport | None = None
+    cycle: consolidation.CycleReport | None = None
     """The report on a sleep cycle that was undone; null for other actions."""
 
 
@@ -96,10 +95,10 @@ class Undo(_Action[Undone], frozen=True, kw_only=True):
     ] = None
 
 
-class Logged(RowList[LogEntry], frozen=True):
+class Logged(RowList[consolidation.LogEntry], frozen=True):
     """Rows of the consolidation log, newest first."""
 
-    rows: list[LogEntry]
+    rows: list[consolidation.LogEntry]
 
 
 class Log(Request[Logged], frozen=True, kw_only=True):
@@ -180,7 +179,7 @@ class SleepStatus(msgspec.Struct, frozen=True, kw_only=True):
     running: bool
     due: int
     """Memories old enough for the next cycle."""
-    progress: Progress | None = None
+    progress: consolidation.Progress | None = None
     """Progress of the running cycle; null when none runs."""
     waits_for: str = ""
     """Why the last scheduled cycle was postponed; empty if it was not."""

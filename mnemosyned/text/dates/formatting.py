@@ -6,13 +6,11 @@ import re
 from datetime import MAXYEAR, MINYEAR, date, datetime
 
 from mnemosyned.instants import day_at
-from mnemosyned.text.languages.tables import (
-    ENGLISH_COUNTS,
-    MONTH_NAMES,
-    WEEKDAY_ABBREVIATIONS,
-)
+from mnemosyned.text.languages import tables
 
-_COUNTS = {word: count for word, count in ENGLISH_COUNTS.items() if word != "couple"}
+_COUNTS = {
+    word: count for word, count in tables.ENGLISH_COUNTS.items() if word != "couple"
+}
 _RELATIVE = re.compile(
     r"(?<![^\s(])(?:(?P<day>yesterday|tomorrow|last night)"
     r"|(?P<step>last|next) (?P<unit>month|year)"
@@ -25,13 +23,13 @@ _STEPS = re.compile(r"(?:last|next) (?:night|month|year)")
 
 def format_day(moment: date) -> str:
     """Return a date as `8 May 2023`, so that a search for "May 2023" finds it."""
-    return f"{moment.day} {MONTH_NAMES[moment.month - 1]} {moment.year}"
+    return f"{moment.day} {tables.MONTH_NAMES[moment.month - 1]} {moment.year}"
 
 
 def format_period(first: date, last: date) -> str:
     """Return a period as `5–8 May 2023` or `30 April 2023 – 2 May 2023`; a single day as `Fri 5 May 2023`."""
     if first == last:
-        return f"{WEEKDAY_ABBREVIATIONS[first.weekday()]} {format_day(first)}"
+        return f"{tables.WEEKDAY_ABBREVIATIONS[first.weekday()]} {format_day(first)}"
     if (first.year, first.month) == (last.year, last.month):
         return f"{first.day}–{format_day(last)}"
     return f"{format_day(first)} – {format_day(last)}"
@@ -91,4 +89,4 @@ def _format_shifted_date(today: date, unit: str, amount: int) -> str:
     year, month = divmod(months, 12)
     if not MINYEAR <= year <= MAXYEAR:
         return ""
-    return str(year) if unit == "year" else f"{MONTH_NAMES[month]} {year}"
+    return str(year) if unit == "year" else f"{tables.MONTH_NAMES[month]} {year}"

@@ -14,33 +14,15 @@ from itertools import chain
 from typing import Literal
 
 from mnemosyned.instants import in_zone, shift, shift_months
-from mnemosyned.text.dates.questions import (
-    TimeSpan,
-    matched_spans,
-    matching_time_patterns,
-    named_groups,
-    names_in_english,
-    translate_times,
-)
-from mnemosyned.text.languages.tables import (
-    COUNTS_OF_UNITS,
-    ENGLISH_MONTHS,
-    GRAMMARS,
-    LANGUAGES,
-    MONTH_NAMES,
-    UNITS,
-    WEEKDAYS,
-    join_alternatives,
-    join_grammars,
-)
-from mnemosyned.text.rule_files import read_patterns, read_tables
-from mnemosyned.text.terms import WORD, fold_case
+from mnemosyned.text import rule_files, terms
+from mnemosyned.text.dates import questions
+from mnemosyned.text.languages import tables
 
 CHARS_MAX = 100
 
-_PATTERNS = read_patterns(__file__, "typed.toml")
+_PATTERNS = rule_files.read_patterns(__file__, "typed.toml")
 _WITH_CLOCK = (_PATTERNS["day_and_clock"], _PATTERNS["clock_and_day"])
-_FIGURES: list[str] = read_tables(__file__, "typed.toml")["figures"]
+_FIGURES: list[str] = rule_files.read_tables(__file__, "typed.toml")["figures"]
 """Forms of dates in figures."""
 
 _NOW = frozenset("now jetzt maintenant ahora adesso ora agora nu".split())
@@ -111,7 +93,7 @@ def _read_normalized_time(
 
 def period_around(
     text: str, unit: Literal["day", "week", "month"], now: datetime
-) -> TimeSpan | None:
+) -> questions.TimeSpan | None:
     """Return the day, week or month (`unit`) in which a typed time begins; None if it is no time.
 
     The ends are in UTC; days begin in the zone of `now`. Raises `AmbiguousDate`.
@@ -129,7 +111,7 @@ def period_around(
     elif unit == "week":
         first = shift(day, -day.weekday() * _DAY)
         end = shift(first, 7 * _DAY)
-    return TimeSpan(in_zone(first, UTC), in_zone(end, UTC))
+    return questions.TimeSpan(in_zone(first, UTC), in_zone(end, UTC))
 
 
 def _normalize_text(text: str) -> str:
@@ -269,7 +251,7 @@ def _read_figures(match: re.Match[str], now: datetime, *, ahead: bool) -> TypedT
     if "year" not in part:
         if not 1 <= month <= _MONTHS_OF_A_YEAR:
             raise ValueError(match[0])
-        words = f"{day} {MONTH_NAMES[month - 1].lower()}"
+        words = f"{day} {tables.MONTH_NAMES[month - 1].lower()}"
         named = _read_english_time(words, now, ahead=ahead)
         if named is None:
             raise ValueError(match[0])
@@ -299,12 +281,12 @@ def _read_words_for_day(words: str, now: datetime, *, ahead: bool) -> TypedTime 
     bare = _FILLERS.sub("", words)
     forms = (words, bare, *(f"{article}{bare}" for article in _ARTICLES))
     # Most are English, or names and numbers alone: the translation is compiled for the others.
-    for form in chain(forms[:2], map(translate_times, forms)):
-        english = names_in_english(form).lower()
+    for form in chain(forms[:2], map(questions.translate_times, forms)):
+        english = questions.names_in_english(form).lower()
         if day := _read_english_time(english, now, ahead=ahead):
             return day
     weekday, _, date = bare.partition(" ")
-    number = WEEKDAYS.get(weekday.rstrip(",."))
+    number = tables.WEEKDAYS.get(weekday.rstrip(",."))
     if number is None or not date:
         return None
     day = read_day(date, now, ahead=ahead)
@@ -315,18 +297,18 @@ def _read_words_for_day(words: str, now: datetime, *, ahead: bool) -> TypedTime 
 
 def _read_english_time(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
     """Return the span of an English time expression; None if the whole text is not one."""
-    for rule in matching_time_patterns(set(WORD.findall(words))):
+    for rule in questions.matching_time_patterns(set(terms.WORD.findall(words))):
         match = rule.fullmatch(words)
         if match is None:
             continue
-        groups = named_groups(match)
+        groups = questions.named_groups(match)
         if not groups.get("day", "1").strip("0"):
             return None  # the rules read a day 0 as none
-        month = ENGLISH_MONTHS.get(groups.get("name", ""))
+        month = tables.ENGLISH_MONTHS.get(groups.get("name", ""))
         dated = (month or "feast" in groups) and "year" not in groups
         if dated and month == 2 and groups.get("day") == "29":
             return _nearest_leap_day(words, now, ahead=ahead)
-        if spans := matched_spans(groups, now, ahead=ahead):
+        if spans := questions.matched_spans(groups, now, ahead=ahead):
             on_weekday = "weekday" in groups and groups.get("step", "on") == "on"
             return TypedTime(spans[0].since, spans[0].until, bool(dated or on_weekday))
     return None
@@ -344,7 +326,7 @@ def _nearest_leap_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | 
 
 # ----------------------------------------------------------------- durations
 
-_NUMBERS = {**COUNTS_OF_UNITS, "few": 3, "half a": 0.5, "half an": 0.5}
+_NUMBERS = {**tables.COUNTS_OF_UNITS, "few": 3, "half a": 0.5, "half an": 0.5}
 _DIGIT = re.compile(r"\d")
 _UNIT_MONTHS = {"month": 1, "year": 12}
 _OF_THE_CALENDAR = ("day", "week")
@@ -372,9 +354,9 @@ def read_duration(text: str, now: datetime, *, ahead: bool) -> datetime | None:
 @lru_cache(maxsize=1)
 def _compile_duration_pattern() -> re.Pattern[str]:
     """Return the pattern of a duration: amounts, with a sign or words such as "ago"."""
-    back = join_alternatives(["-", join_grammars("ago_before")])
-    on = join_alternatives([r"\+", "in", join_grammars("ahead_before")])
-    ago = join_alternatives(["ago", join_grammars("ago_after")])
+    back = tables.join_alternatives(["-", tables.join_grammars("ago_before")])
+    on = tables.join_alternatives([r"\+", "in", tables.join_grammars("ahead_before")])
+    ago = tables.join_alternatives(["ago", tables.join_grammars("ago_after")])
     one = _compile_amount_pattern().pattern
     # A bound on the parts: nobody writes more, and each costs a search.
     unnamed = re.sub(r"\?P<\w+>", "?:", one)
@@ -388,12 +370,14 @@ def _compile_duration_pattern() -> re.Pattern[str]:
 @lru_cache(maxsize=1)
 def _compile_amount_pattern() -> re.Pattern[str]:
     """Return a pattern of a number and a unit of time, with a named group for each unit."""
-    numbers = join_alternatives(sorted(map(re.escape, _NUMBERS), key=len, reverse=True))
-    patterns = [read_tables(__file__, "expressions.toml")["units"]]
-    patterns += [grammar.units for grammar in GRAMMARS]
+    numbers = tables.join_alternatives(
+        sorted(map(re.escape, _NUMBERS), key=len, reverse=True)
+    )
+    patterns = [rule_files.read_tables(__file__, "expressions.toml")["units"]]
+    patterns += [grammar.units for grammar in tables.GRAMMARS]
     units = "|".join(
-        f"(?P<{unit}>{join_alternatives(names.get(unit, '') for names in patterns)})"
-        for unit in UNITS
+        f"(?P<{unit}>{tables.join_alternatives(names.get(unit, '') for names in patterns)})"
+        for unit in tables.UNITS
     )
     number = (
         rf"(?P<figures>\d{{1,6}}(?:\.\d{{1,3}})?) ?|(?:a )?(?P<word>{numbers})(?: of)? "
@@ -403,7 +387,7 @@ def _compile_amount_pattern() -> re.Pattern[str]:
 
 def _add_amount(moment: datetime, part: re.Match[str], sign: int) -> datetime:
     """Return the moment shifted by a matched amount times `sign`. Raises `ValueError` for half a month."""
-    unit = next(unit for unit in UNITS if part[unit])
+    unit = next(unit for unit in tables.UNITS if part[unit])
     number = float(part["figures"] or _NUMBERS[part["word"]])
     if unit in _UNIT_MONTHS:
         if number % 1:
@@ -425,7 +409,7 @@ _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 def _build_accent_table() -> tuple[re.Pattern[str], dict[str, str]]:
     """Return a pattern of time words typed without accents, and {typed word: accented form}."""
     accented: dict[str, str] = {}
-    for language in LANGUAGES:
+    for language in tables.LANGUAGES:
         words = [*language.months, *language.weekdays, *language.counts]
         if grammar := language.times:
             words += (*grammar.phrases.values(), *grammar.units.values())
@@ -434,7 +418,7 @@ def _build_accent_table() -> tuple[re.Pattern[str], dict[str, str]]:
             words += (grammar.next_before, grammar.next_after)
         for word in _LONG_WORD.findall(" ".join(words)):
             if not word.isascii():
-                accented.setdefault(fold_case(word), word)
-                accented.setdefault(fold_case(word.translate(_UMLAUTS)), word)
+                accented.setdefault(terms.fold_case(word), word)
+                accented.setdefault(terms.fold_case(word.translate(_UMLAUTS)), word)
     longest_first = sorted(filter(str.isascii, accented), key=len, reverse=True)
     return re.compile(rf"\b(?:{'|'.join(longest_first)})"), accented

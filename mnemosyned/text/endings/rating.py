@@ -11,16 +11,8 @@ from itertools import chain, compress, groupby
 from operator import eq
 from typing import Any
 
-from mnemosyned.text.endings.plain import (
-    CLAUSE,
-    are_on_two_subjects,
-    find_change,
-    may_end_plainly,
-    only_looks_like_end,
-    read_clauses,
-    sought_words,
-    surely_ends,
-)
+from mnemosyned.text import rule_files, word_cache
+from mnemosyned.text.endings import plain
 from mnemosyned.text.endings.statements import (
     CUES,
     DOUBTS,
@@ -38,8 +30,6 @@ from mnemosyned.text.endings.statements import (
     read_statements,
 )
 from mnemosyned.text.endings.values import moves_thing, value_margin, wording_margin
-from mnemosyned.text.rule_files import read_tables
-from mnemosyned.text.word_cache import clear_on_forget
 
 SURE_ODDS = 4.0
 """Odds, as a logarithm, of another value in the same words. Odds of a moved thing have to be as much lower."""
@@ -99,10 +89,13 @@ def find_ending_statements(
         sentences = read_statements(text)
         statements = [
             each
-            for each in (*sentences, *chain.from_iterable(map(read_clauses, sentences)))
+            for each in (
+                *sentences,
+                *chain.from_iterable(map(plain.read_clauses, sentences)),
+            )
             if each.cues
             or not each.signs.isdisjoint(("new", "naming"))
-            or may_end_plainly(each)
+            or plain.may_end_plainly(each)
             or any(word.kind in EXACT_KINDS for word in each.words)
             or each.words[-1].kind == "name"
         ]
@@ -113,7 +106,7 @@ def find_ending_statements(
             for each, odds in zip(statements, rated, strict=True)
             if odds >= least
             or not each.cues.keys().isdisjoint(("now", "instead"))
-            or may_end_plainly(each)
+            or plain.may_end_plainly(each)
         ]
     low = text[:READ_CHARS_MAX].lower()
     if not any(rules.find("hint", low) for rules in find_languages(low)):
@@ -131,18 +124,18 @@ def rate_endings(
     """
     model = _read_model()
     pairs: list[tuple[float, Statement, list[float], float]] = []
-    starts = {key[:SAME_START] for key in sought_words(new)}
+    starts = {key[:SAME_START] for key in plain.sought_words(new)}
     for old in read_statements(older):
         if starts.isdisjoint(word.key[:SAME_START] for word in old.words):
             continue
-        if are_on_two_subjects(old, new, by_words=not meanings):
+        if plain.are_on_two_subjects(old, new, by_words=not meanings):
             continue
-        if surely_ends(old, new, meanings):
+        if plain.surely_ends(old, new, meanings):
             pairs, meanings = [(SURE_ODDS, old, [], 0.0)], None
             break
         if UNLIKELY in new.signs or _removes_alike(old, new):
             continue
-        if only_looks_like_end(old, new):
+        if plain.only_looks_like_end(old, new):
             continue
         features = list_features(old, new)
         odds = _add_trees("words", features)
@@ -157,13 +150,13 @@ def rate_endings(
             _, old, features, margin = pairs[place]
             features += [cosine, cosine * bool(new.cues), likely]
             odds = _add_trees("vectors", features) + margin
-            odds -= CLAUSE_MARGIN if CLAUSE in new.signs else 0.0
+            odds -= CLAUSE_MARGIN if plain.CLAUSE in new.signs else 0.0
             pairs[place] = odds - model["vectors"]["least"], old, features, margin
     if not pairs:
         return None
     odds, old, *_ = max(pairs, key=lambda pair: pair[0])
     found = dict(new.cues)
-    if not found and (change := find_change(new)):
+    if not found and (change := plain.find_change(new)):
         found = {"changed": change}
     reason = next(iter(found), "value")
     cue = found[reason][0] if found else ""
@@ -185,7 +178,7 @@ def _removes_alike(old: Statement, new: Statement) -> bool:
     return True in is_after and shared[is_after.index(True)] and not all(shared)
 
 
-@clear_on_forget
+@word_cache.clear_on_forget
 @lru_cache(RATED_CACHED_MAX)
 def rate_words(older: str, newer: str) -> float:
     """Return the highest log odds, by words, that a sentence of `newer` ends one of `older`, or `UNRATED`."""
@@ -365,7 +358,7 @@ def _read_model() -> Mapping[str, Any]:
 
     A tree is a leaf, or [number of a feature, limit, tree up to the limit, tree above it].
     """
-    tables = read_tables(__file__, "model.toml")
+    tables = rule_files.read_tables(__file__, "model.toml")
     return {
         name: table | {"trees": json.loads(table["trees"].replace("\n", ""))}
         for name, table in tables.items()

@@ -20,34 +20,30 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from mnemosyned.text import rule_files, terms
 from mnemosyned.text.details import SECRET_KINDS, Detail, DetailKind, Secret
-from mnemosyned.text.rule_files import (
-    compile_on_use,
-    fill_parts,
-    read_patterns,
-    read_tables,
-)
 from mnemosyned.text.secrets.prose import find_by_name
-from mnemosyned.text.terms import without_unspaced
 
-_TABLES = read_tables(__file__, "formats.toml")
+_TABLES = rule_files.read_tables(__file__, "formats.toml")
 TOKEN_HINTS: dict[str, list[str]] = _TABLES["token_hints"]
 """Strings of which every text with a token contains one, grouped by a common part."""
-_TOKENS = compile_on_use(
+_TOKENS = rule_files.compile_on_use(
     "|".join(
         pattern if "(?P<" in pattern else f"(?P<{kind}>{pattern})"
         for kind, pattern in _TABLES["tokens"].items()
     ).replace("\n", "")
 )
-_PATTERNS = read_patterns(__file__, "formats.toml")
+_PATTERNS = rule_files.read_patterns(__file__, "formats.toml")
 _BASIC, _SIGNED, _COOKIE, _PAIR, _DIGITS, _NUMBERS = (
-    compile_on_use(_PATTERNS[name])
+    rule_files.compile_on_use(_PATTERNS[name])
     for name in ("basic", "signed", "cookies", "cookie", "digits", "numbers")
 )
-_COOKIE_NAMES = compile_on_use(_PATTERNS["cookie_names"], re.IGNORECASE)
-_PGPASS = compile_on_use(_PATTERNS["pgpass"], re.MULTILINE)
+_COOKIE_NAMES = rule_files.compile_on_use(_PATTERNS["cookie_names"], re.IGNORECASE)
+_PGPASS = rule_files.compile_on_use(_PATTERNS["pgpass"], re.MULTILINE)
 _COMMANDS = {
-    hint: compile_on_use(fill_parts(pattern.replace("\n", ""), _PATTERNS))
+    hint: rule_files.compile_on_use(
+        rule_files.fill_parts(pattern.replace("\n", ""), _PATTERNS)
+    )
     for hint, pattern in _TABLES["commands"].items()
 }
 """Commands that take a password as an argument, by a word of the text that hints at them."""
@@ -60,7 +56,7 @@ _IBAN_CHARS = {code[:2]: int(code[2:]) for code in _TABLES["ibans"].split()}
 def find_by_format(text: str) -> list[Secret]:
     """Return the secrets of a known format in a text, such as an AWS key; they are unsorted and may overlap."""
     if not text.isascii():
-        text = without_unspaced(text)  # in which a token ends, as at a space
+        text = terms.without_unspaced(text)  # in which a token ends, as at a space
     secrets: list[Secret] = []
     for sign, hints in TOKEN_HINTS.items():
         # Every text with a token has one of these strings.
