@@ -23,20 +23,9 @@ from langgraph.store.base import (
     tokenize_path,
 )
 
-from mnemosyned.adapters.common import (
-    Steps,
-    list_records,
-    make_record_memory,
-    read_record_value,
-    run_steps,
-    run_steps_async,
-)
-from mnemosyned.client.asynchronous import AsyncClient
-from mnemosyned.client.blocking import Client
-from mnemosyned.verbs.facade import AsyncCaller, Caller
-from mnemosyned.verbs.memories import Get, Got, Recall, Recalled, Remember, RememberMany
-from mnemosyned.verbs.request import QUERY_CHARS_MAX
-from mnemosyned.verbs.retention import Forget
+from mnemosyned.adapters import common
+from mnemosyned.client import asynchronous, blocking
+from mnemosyned.verbs import facade, memories, request, retention
 
 Namespace = tuple[str, ...]
 
@@ -66,8 +55,8 @@ class MnemosyneStore(BaseStore):
 
     def __init__(
         self,
-        caller: Caller | None = None,
-        async_caller: AsyncCaller | None = None,
+        caller: facade.Caller | None = None,
+        async_caller: facade.AsyncCaller | None = None,
         *,
         name: str = "langgraph",
     ) -> None:
@@ -75,19 +64,21 @@ class MnemosyneStore(BaseStore):
 
         Stores of different `name` share no items.
         """
-        self._caller = caller or Client()
-        self._async_caller = async_caller or AsyncClient()
+        self._caller = caller or blocking.Client()
+        self._async_caller = async_caller or asynchronous.AsyncClient()
         self._name = name
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run all reads, then the last `put` of each item; return a result for each op, None for a `put`."""
-        return run_steps(self._results_of(list(ops)), self._caller)
+        return common.run_steps(self._results_of(list(ops)), self._caller)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations as `batch` does, without blocking the event loop."""
-        return await run_steps_async(self._results_of(list(ops)), self._async_caller)
+        return await common.run_steps_async(
+            self._results_of(list(ops)), self._async_caller
+        )
 
-    def _results_of(self, ops: list[Op]) -> Steps[list[Result]]:
+    def _results_of(self, ops: list[Op]) -> common.Steps[list[Result]]:
         """Return a generator of requests for all reads and each item's last `put`; its value is the results."""
         order = [index for index, op in enumerate(ops) if not isinstance(op, PutOp)]
         puts = {
@@ -101,7 +92,7 @@ class MnemosyneStore(BaseStore):
             results[index] = yield from self._steps_of(ops[index])
         return results
 
-    def _steps_of(self, op: Op) -> Steps[Result]:
+    def _steps_of(self, op: Op) -> common.Steps[Result]:
         """Return a generator of requests that run an operation. Raises `ValueError` for an unknown kind."""
         match op:
             case GetOp():
@@ -125,16 +116,20 @@ class MnemosyneStore(BaseStore):
         source = self._source_of(namespace)
         return f"{source}{KEY_MARK}{key}", source
 
-    def _get_item(self, namespace: Namespace, key: str) -> Steps[Item | None]:
+    def _get_item(self, namespace: Namespace, key: str) -> common.Steps[Item | None]:
         """Return steps that read an item; their value is the item, or None."""
         fields = yield from self._read_fields(namespace, key)
         return Item(**fields) if fields else None
 
-    def _read_fields(self, namespace: Namespace, key: str) -> Steps[dict[str, Any]]:
+    def _read_fields(
+        self, namespace: Namespace, key: str
+    ) -> common.Steps[dict[str, Any]]:
         """Return steps that read an item's newest value, as keyword arguments of `Item`; empty without one."""
         session, source = self._origin_of(namespace, key)
-        versions = yield from list_records(session=session, source=source)
-        value = (yield from read_record_value(versions[-1].id)) if versions else None
+        versions = yield from common.list_records(session=session, source=source)
+        value = (
+            (yield from common.read_record_value(versions[-1].id)) if versions else None
+        )
         if value is None:
             return {}
         return {
@@ -145,40 +140,40 @@ class MnemosyneStore(BaseStore):
             "updated_at": versions[-1].created_at,
         }
 
-    def _put_item(self, op: PutOp) -> Steps[None]:
+    def _put_item(self, op: PutOp) -> common.Steps[None]:
         """Return steps that store a new version of an item, or forget all versions if the value is None."""
         session, source = self._origin_of(op.namespace, op.key)
-        versions = yield from list_records(session=session, source=source)
+        versions = yield from common.list_records(session=session, source=source)
         if op.value is None:
             if versions:
-                yield Forget(session=session, source=source)
+                yield retention.Forget(session=session, source=source)
             return
         value = dict(op.value)
-        item = make_record_memory(
+        item = common.make_record_memory(
             _searchable_text(op.key, value, [] if op.index is False else op.index),
             value,
             session=session,
             source=source,
             supersedes=versions[-1].id if versions else None,
         )
-        registration = Remember(  # storing it again changes nothing
+        registration = memories.Remember(  # storing it again changes nothing
             f"namespace {'.'.join(op.namespace)}",
             id=source,
             session=self._name,
             source=self._name,
             valid_until=LONG_AGO,
         )
-        yield RememberMany([registration, item])
+        yield memories.RememberMany([registration, item])
 
     # ---------------------------------------------------------- namespaces
 
-    def _all_namespaces(self) -> Steps[list[Namespace]]:
+    def _all_namespaces(self) -> common.Steps[list[Namespace]]:
         """Return steps that list all namespaces of the store in which an item was ever stored."""
-        lines = yield from list_records(session=self._name, source=self._name)
+        lines = yield from common.list_records(session=self._name, source=self._name)
         prefix = f"{self._name}:"
         return [tuple(line.id.removeprefix(prefix).split(".")) for line in lines]
 
-    def _list_namespaces(self, op: ListNamespacesOp) -> Steps[list[Namespace]]:
+    def _list_namespaces(self, op: ListNamespacesOp) -> common.Steps[list[Namespace]]:
         """Return steps that list a page of the namespaces that meet an operation's conditions."""
         conditions = op.match_conditions or ()
         namespaces = yield from self._all_namespaces()
@@ -191,7 +186,7 @@ class MnemosyneStore(BaseStore):
 
     # -------------------------------------------------------------- search
 
-    def _search_items(self, op: SearchOp) -> Steps[list[SearchItem]]:
+    def _search_items(self, op: SearchOp) -> common.Steps[list[SearchItem]]:
         """Return steps that find a page of items: by query, best first, or without a query, oldest first."""
         depth = len(op.namespace_prefix)
         namespaces = yield from self._all_namespaces()
@@ -205,29 +200,29 @@ class MnemosyneStore(BaseStore):
         if op.query:
             candidates = yield from self._recall_sessions(op.query, sources)
         else:
-            lines = yield from list_records(source=sources)
+            lines = yield from common.list_records(source=sources)
             candidates = dict.fromkeys(line.session for line in lines)
         return (yield from self._read_result_page(op, candidates))
 
     def _recall_sessions(
         self, query: str, sources: list[str]
-    ) -> Steps[dict[str, float | None]]:
+    ) -> common.Steps[dict[str, float | None]]:
         """Return steps that recall items by query, as scores by the item's session, best first."""
-        recalled: Recalled = yield Recall(
-            query[:QUERY_CHARS_MAX], source=sources, limit=SEARCHED_MAX
+        recalled: memories.Recalled = yield memories.Recall(
+            query[: request.QUERY_CHARS_MAX], source=sources, limit=SEARCHED_MAX
         )
         sessions: dict[str, float | None] = {}
         for hit in recalled:
             sessions.setdefault(hit.session, hit.score)
             for line in hit.lines:  # items with the same words share a place
-                got: Got = yield Get(line.id)
+                got: memories.Got = yield memories.Get(line.id)
                 if got.memory:
                     sessions.setdefault(got.memory.session, line.score)
         return sessions
 
     def _read_result_page(
         self, op: SearchOp, candidates: Mapping[str, float | None]
-    ) -> Steps[list[SearchItem]]:
+    ) -> common.Steps[list[SearchItem]]:
         """Return steps that read the items of candidates (scores by session), filtered, for one page."""
         sessions = list(candidates)
         skipped = op.offset

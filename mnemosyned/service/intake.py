@@ -9,14 +9,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from mnemosyned import errors
+from mnemosyned import errors, ids, instants
 from mnemosyned.config.settings import Config
-from mnemosyned.conversation.learnings.recognize import (
-    extract_learnings,
-    may_state_learnings,
-)
-from mnemosyned.ids import new_id
-from mnemosyned.instants import shift
+from mnemosyned.conversation.learnings import recognize
 from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.masking import SecretRule, apply_secret_rule
 from mnemosyned.memory.ports import Draft
@@ -46,7 +41,7 @@ def make_draft(
         check_metadata(request.metadata, field=place + "metadata")
     memory = MemoryRecord(
         **{name: getattr(request, name) for name in _GIVEN},
-        id=request.id or new_id(now),
+        id=request.id or ids.new_id(now),
         created_at=check_created_at(request.created_at, now, field=place + "created_at")
         if request.created_at
         else now,
@@ -103,7 +98,7 @@ def make_edit(
             learning for learning in learnings if learning.text not in stated
         ),
         unstated=frozenset(stated - texts),
-        states_learnings=may_state_learnings(after),
+        states_learnings=recognize.may_state_learnings(after),
     ), secrets
 
 
@@ -129,7 +124,7 @@ def _recognize_learnings(
     """Return the learnings stated in a memory; none if switched off. Empty `secrets` mean no secret in it."""
     if not config.learnings.recognize:
         return ()
-    return extract_learnings(memory, now=now, may_have_secrets=secrets != "")
+    return recognize.extract_learnings(memory, now=now, may_have_secrets=secrets != "")
 
 
 def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
@@ -174,7 +169,7 @@ def check_created_at(given: Instant, now: datetime, *, field: str) -> datetime:
             f"{field} names no zone; write it as {now.isoformat(timespec='seconds')}",
             field=field,
         )
-    if created_at > shift(now, CLOCK_TOLERANCE):
+    if created_at > instants.shift(now, CLOCK_TOLERANCE):
         raise errors.InvalidTime(
             f"{field} lies in the future; a memory has already happened", field=field
         )

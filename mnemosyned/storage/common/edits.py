@@ -13,13 +13,10 @@ from mnemosyned.errors import BatchChanged
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit
 from mnemosyned.memory.exchange import ForgottenCopy
 from mnemosyned.memory.values import EDITED_FIELDS, Action, Revision, Tier, column_list
-from mnemosyned.storage.common import state
-from mnemosyned.storage.common.endings import episodes_of_older, forget_endings
-from mnemosyned.storage.common.injections import erase_injected_texts
+from mnemosyned.storage.common import endings, injections, state, undo
 from mnemosyned.storage.common.learnings import LearningRows, remove_learnings
 from mnemosyned.storage.common.rows import DERIVED, record_fields, stored_values
 from mnemosyned.storage.common.session import CommonSession, StorePart, reads, writes
-from mnemosyned.storage.common.undo import record_action
 
 _edited_values = attrgetter(*(field.name for field in EDITED_FIELDS))
 _SET_COLUMNS = column_list(
@@ -73,7 +70,7 @@ class EditTransaction:
             changed = self._changed
             self._session.delete("undo_step", "AND tag != ''", memory_seq=changed)
             state.request_purge(self._session)
-        record_action(self._session, action, [(seq, "") for seq in self._changed])
+        undo.record_action(self._session, action, [(seq, "") for seq in self._changed])
         working, _ = self._session.totals()[Tier.WORKING]
         return EditOutcome(
             positions=tuple(self._positions),
@@ -175,9 +172,9 @@ class EditTransaction:
                 seq, episode, before=edit.before, after=edit.after
             )
             remove_learnings(session, id=[each.id for each in derived.learnings])
-            erase_injected_texts(session, [id])
-            self._stale |= episodes_of_older(session, [id])
-            forget_endings(session, [id], keeps_undone=True)
+            injections.erase_injected_texts(session, [id])
+            self._stale |= endings.episodes_of_older(session, [id])
+            endings.forget_endings(session, [id], keeps_undone=True)
             if former:
                 copy = msgspec.convert(former, ForgottenCopy)
                 self._learnings.put_back(id, copy, [seq])
@@ -284,7 +281,7 @@ class ChangeStore(StorePart):
         else:
             for seq in members:
                 state.add_tags(session, seq, tags)
-        record_action(session, action, changed)
+        undo.record_action(session, action, changed)
         return len(members)
 
     @writes
@@ -313,7 +310,7 @@ class ChangeStore(StorePart):
             seqs=seqs,
             pinned=pinned,
         )
-        record_action(session, action, [(seq, "") for (seq,) in others.fetchall()])
+        undo.record_action(session, action, [(seq, "") for (seq,) in others.fetchall()])
         if not pinned:
             session.update("working_state", {"held_until": None}, memory_seq=seqs)
         return session.update(table, {"pinned": pinned}, seq=seqs).rowcount

@@ -27,9 +27,7 @@ from mnemosyned.memory.forgetting import (
     name_matcher,
 )
 from mnemosyned.memory.values import RECOVERABLE, Action, MemoryRecord, Recoverable
-from mnemosyned.storage.common import listing, state, undo
-from mnemosyned.storage.common.endings import episodes_of_older, forget_endings
-from mnemosyned.storage.common.injections import forget_injected_words
+from mnemosyned.storage.common import endings, injections, listing, state, undo
 from mnemosyned.storage.common.learnings import (
     LearningRows,
     learnings_where,
@@ -326,13 +324,13 @@ class DeletionStore(StorePart):
         if grace:
             save_memories(session, [memory.seq for memory in found], grace)
         unlearned = remove_learnings(session, memory_id=[memory.id for memory in found])
-        forget_injected_words(
+        injections.forget_injected_words(
             session,
             [memory.id for memory in found],
             sessions={memory.session for memory in found},
         )
         in_force, rewritten = _find_in_force_again(session, found)
-        forget_endings(session, [memory.id for memory in found])
+        endings.forget_endings(session, [memory.id for memory in found])
         if not import_id:
             self._save_source_keys(session, found)
         gone = [each.seq for each in found if not (grace and each.size)]
@@ -574,7 +572,7 @@ def _find_in_force_again(
     return (
         frozenset(memory.id for memory in memories.values()),
         state.unpruned_episodes(session, again)
-        | episodes_of_older(session, [memory.id for memory in found]),
+        | endings.episodes_of_older(session, [memory.id for memory in found]),
     )
 
 
