@@ -141,7 +141,7 @@ def _read_folders() -> dict[str, str]:
 
 
 def _delete_tokens(path: Path, *, but: str = "") -> None:
-    """Delete the tokens of logins beside `path`, except that in the file `but`."""
+    """Delete the token files of logins next to `path`, except the file `but`."""
     for file in path.parent.glob("connection*.token"):
         if str(file) != but:
             file.unlink(missing_ok=True)

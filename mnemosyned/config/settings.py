@@ -420,7 +420,7 @@ class Config(_Section, frozen=True):
 
     @property
     def audit_file(self) -> Path | None:
-        """Path to which the audit log's file names add a suffix; None without files. Raises `ConfigInvalid`."""
+        """Path to make the names of audit log files from; None without files. Raises `ConfigInvalid`."""
         suffix, file = "-2026-11", self.audit.file
         if file is None:
             return None

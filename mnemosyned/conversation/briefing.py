@@ -123,7 +123,7 @@ def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStateme
         if memory.role != ASSISTANT:
             asking[memory.session] = memory
         elif (user := asking.get(memory.session)) and user.id not in solved:
-            read = _read(memory)
+            read = _read_memory(memory)
             if read is None or read[0] is not StatementKind.FOUND:
                 continue
             is_answer = asked is user or is_question(user.content)
@@ -135,7 +135,7 @@ def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStateme
     for memory in memories:
         if memory.superseded_at:
             continue
-        read = solved[memory.id] if memory.id in solved else _read(memory)
+        read = solved[memory.id] if memory.id in solved else _read_memory(memory)
         if read is None:
             continue
         kind, text, keywords = read
@@ -149,7 +149,7 @@ def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStateme
 
 def _quote_problem(memory: MemoryRecord) -> str:
     """Return a short statement or question of a user that a finding may answer, or ""."""
-    read = _read(memory)
+    read = _read_memory(memory)
     if read:
         text = read[1] if read[0] in (StatementKind.STATED, StatementKind.GRAVE) else ""
     else:
@@ -157,7 +157,7 @@ def _quote_problem(memory: MemoryRecord) -> str:
     return text if len(text) <= ANSWER_CHARS_MAX else ""
 
 
-def _read(memory: MemoryRecord) -> _Reading | None:
+def _read_memory(memory: MemoryRecord) -> _Reading | None:
     """Return the statement of a memory, or None if it has none worth showing."""
     is_agent = memory.role == ASSISTANT
     return _read_statement(memory.content[:CONTENT_CHARS_MAX], is_agent=is_agent)

@@ -325,7 +325,7 @@ class AuditLog:
             )
 
     def wrap(self, caller: Caller, *, owner: int = 0) -> Caller:
-        """Return a caller that logs calls as requests of `owner`; if it is 0, as those of `REQUESTER`."""
+        """Return a caller that logs calls as requests of `owner`; 0 stands for the sender in `REQUESTER`."""
         return AuditedCaller(caller, self, owner=owner)
 
     def note_change(self, verb: str, owner: int, ids: Sequence[str] = ()) -> None:

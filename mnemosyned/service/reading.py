@@ -284,7 +284,7 @@ class ListService:
             log.warning("figures_not_saved", code=error.code)
 
     def with_figures(self, totals: listing.DayList) -> listing.DayList:
-        """Return ascending days with figures on recalls and size on disk; hours and months unchanged."""
+        """Return ascending days with figures on recalls and size on disk added; hours and months unchanged."""
         if totals.by != "day":
             return totals
         saved, today = self.store.figures(), self._today()

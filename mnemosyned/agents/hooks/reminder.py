@@ -465,7 +465,7 @@ def _leave_out_rules(
 def _join_messages(
     quotes: Sequence[injected.InjectedQuote],
 ) -> list[injected.InjectedQuote]:
-    """Move later quotes of a message into `related` of the first; keep quotes with related quotes apart."""
+    """Make later quotes of a message related quotes of its first one; quotes with related ones stay apart."""
     joined: dict[str, injected.InjectedQuote] = {}
     for quote in quotes:
         first = joined.get(quote.source_id)

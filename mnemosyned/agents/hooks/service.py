@@ -136,11 +136,12 @@ class HookService:
         may_tell: bool = True,
         groups: Groups = NO_GROUPS,
     ) -> tuple[events.Json, str | None]:
-        """Store the conversation of a call; return the JSON object to print, and `HookOutcome.wanted`.
+        """Store the conversation of a call; return the JSON to print, and from where its transcript is wanted.
 
-        A call that `is_remote` comes from another machine: no file that it names is looked at. Without
-        `may_tell` nothing is injected. With a prompt, the memories of `groups` are searched, too. Raises
-        storage errors; if the same call is sent again, nothing is stored twice.
+        The second value is a byte as text, see `HookOutcome.wanted`, or None. A call that `is_remote` comes
+        from another machine: no file that it names is looked at. Without `may_tell` nothing is injected. With a
+        prompt, the memories of `groups` are searched, too. Raises storage errors; if the same call is sent
+        again, nothing is stored twice.
         """
         started = time.monotonic()
         lasted = 0.0 if is_remote else max(0.0, time.time() - envelope.time)

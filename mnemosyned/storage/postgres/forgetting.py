@@ -318,6 +318,7 @@ class PostgresDeletion(DeletionStore):
 
     @reads
     def select(self, session: PostgresSession, choice: ForgetFilter) -> list[str]:
+        """Return the ids of the memories that match a filter."""
         narrow = join_conditions(
             [
                 *chosen_conditions(choice, "memory", "m.{}"),

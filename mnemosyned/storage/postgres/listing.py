@@ -136,6 +136,7 @@ class PostgresLists(listing.ListStore):
     def _existing_prefixes(
         self, session: PostgresSession, prefixes: Sequence[str]
     ) -> list[str]:
+        """Return the prefixes that begin at least one stored id."""
         ranges = [listing.id_range(prefix) for prefix in prefixes]
         return session.column(
             _BEGINNING,

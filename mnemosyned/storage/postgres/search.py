@@ -144,6 +144,7 @@ class PostgresIndex(CommonIndex):
         return finding.OriginalTotals(*totals)
 
     def word_rows(self, query: Query | None = None) -> PostgresWords:
+        """Return the index of words, within the filters of `query` if there is one."""
         narrow = listing.query_filter(self._session, query) if query else None
         if narrow is None or not narrow.text:
             return self._all_words

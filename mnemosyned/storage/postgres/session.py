@@ -357,6 +357,7 @@ class PostgresSession(CommonSession):
     def number_rows_above(
         self, kind: RecordNumbers | Literal["memory"], upto: int, /
     ) -> None:
+        """Give new rows of a kind numbers above `upto`."""
         self.save_additions()
         column = f"last_{kind}"
         if column in self._last_numbers:
@@ -453,6 +454,7 @@ class PostgresSession(CommonSession):
     def return_to_working(
         self, key: Literal["seq", "episode_seq"], value: int
     ) -> list[int]:
+        """Move one or more originals to working memory; return their row numbers."""
         rows = sorted(self.execute(_RETURN.format(key=key), value=value).fetchall())
         seqs = [seq for seq, _, _ in rows]
         if seqs:
@@ -464,6 +466,7 @@ class PostgresSession(CommonSession):
         return seqs
 
     def share_secret_marks(self, seq: int, episode: int) -> None:
+        """Mark the secrets of the original `seq` in the other originals of its episode."""
         secrets = detail_pairs(self.select_value("placed", "secrets", seq=seq))
         if not secrets:
             return
@@ -480,6 +483,7 @@ class PostgresSession(CommonSession):
         self.update("placed", {"details": plain, "secrets": secret}, seq=seq)
 
     def refresh_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
+        """Extract the exact values of an edited original again."""
         self.share_secret_marks(seq, episode)
         others = self.column(
             "SELECT p.secrets FROM placed AS p WHERE p.owner = %(owner)s "
@@ -501,6 +505,7 @@ class PostgresSession(CommonSession):
         before: MemoryRecord,
         after: MemoryRecord,
     ) -> None:
+        """Write the new text and the index entries of an edited memory."""
         content = after.content
         words = word_hashes(self.owner, content, after.role, *glued_words(content))
         changes = {

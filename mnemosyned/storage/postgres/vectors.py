@@ -251,6 +251,7 @@ class PostgresVectors(VectorStore):
     def news(
         self, session: PostgresSession, model: int, *, since: int | None, limit: int
     ) -> engine_ports.VectorNews | None:
+        """Return up to `limit` vectors stored since a version number."""
         known, no_news = self._no_news
         if session.owner_version and known == (session.owner_version, model, since):
             return no_news

@@ -79,6 +79,7 @@ class PostgresWords(WordRows):
                 self._expected[forms] = max(limit, self._expected.get(forms, 0))
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
+        """Return the newest rows that have all of these words, newest first."""
         if len(having) == 1 and len(having[0]) == 1:
             forms = tuple(having[0][0])
             newest = self._newest_known(forms, limit)

@@ -71,6 +71,7 @@ class SqliteDeletion(DeletionStore):
 
     @reads
     def select(self, session: SqliteSession, choice: ForgetFilter) -> list[str]:
+        """Return the ids of the memories that match a filter."""
         narrow = listing.join_conditions(
             [
                 *chosen_conditions(choice, "memory"),

@@ -138,6 +138,7 @@ class SqliteLists(listing.ListStore):
     def _existing_prefixes(
         self, session: SqliteSession, prefixes: Sequence[str]
     ) -> list[str]:
+        """Return the prefixes that begin at least one stored id."""
         return [
             prefix
             for prefix in prefixes
@@ -217,6 +218,7 @@ class FtsWords(WordRows):
         return int(row[0])
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
+        """Return the newest rows that have all of these words, newest first."""
         matches = {"memory_fts": all_of(having)}
         if self._glued:
             matches["memory_gram_fts"] = all_of(
@@ -284,6 +286,7 @@ class SqliteIndex(search.CommonIndex):
         )
 
     def word_rows(self, query: Query | None = None) -> FtsWords:
+        """Return the index of words, within the filters of `query` if there is one."""
         narrow = query_filter(self._session, query) if query else listing.EVERYTHING
         return FtsWords(self._session, narrow, glued=self._glued["memory"])
 

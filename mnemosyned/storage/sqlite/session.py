@@ -281,6 +281,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
     def return_to_working(
         self, key: Literal["seq", "episode_seq"], value: int
     ) -> list[int]:
+        """Move one or more originals to working memory; return their row numbers."""
         self.execute(
             f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
             f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE {key} = ?",
@@ -292,6 +293,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
         return [seq for (seq,) in gone.fetchall()]
 
     def share_secret_marks(self, seq: int, episode: int) -> None:
+        """Mark the secrets of the original `seq` in the other originals of its episode."""
         for kind, value in self.execute(
             "SELECT kind, value FROM detail WHERE memory_seq = ? AND sensitive", (seq,)
         ).fetchall():
@@ -303,6 +305,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
             )
 
     def refresh_details(self, seq: int, episode: int, memory: MemoryRecord) -> None:
+        """Extract the exact values of an edited original again."""
         self.share_secret_marks(seq, episode)
         self.execute("DELETE FROM detail WHERE memory_seq = ?", (seq,))
         secrets = self.execute(
@@ -321,6 +324,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
         before: MemoryRecord,
         after: MemoryRecord,
     ) -> None:
+        """Write the new text and the index entries of an edited memory."""
         if before.content != after.content:
             self.execute(
                 f"UPDATE {self.memory_table(episode)} "

@@ -174,7 +174,7 @@ OTHER_LINES_MAX = 4
 
 
 def read_trace(content: str, _zone: tzinfo) -> list[RecordItem]:
-    """Return the error and deepest own frame of a stack trace as one item; empty for any other text."""
+    """Return the error and the deepest frame of the program itself in a stack trace, as one item; or []."""
     lines = split_nonblank_lines(content)[:2_000]
     is_frame = _PATTERNS["frame"].match
     heads = [line.strip() for line in lines if _PATTERNS["error_head"].match(line)]
