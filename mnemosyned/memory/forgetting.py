@@ -49,15 +49,22 @@ class ForgetFilter(MemoryFilter):
 def name_matcher(name: str) -> Callable[[str], bool]:
     """Return a function that returns True for a text that mentions a name.
 
-    A name matches as whole words, in any case, with accents or without. In a script without spaces it matches
-    anywhere, as word borders cannot be seen.
+    A name matches as whole words, in any case, with accents or without, with any apostrophe. In a script
+    without spaces it matches anywhere, as word borders cannot be seen.
     """
-    words = [re.escape(word) for word in fold_case(name.casefold()).split()]
+
+    def fold(text: str) -> str:
+        return fold_case(text.casefold().translate(_PLAIN_SIGNS))
+
+    words = [re.escape(word) for word in fold(name).split()]
     pattern = r"\s+".join(words)
     if not has_unspaced_script(name):
         pattern = f"{WORD_START}{pattern}{WORD_END}"
     found = re.compile(pattern).search
-    return lambda text: found(fold_case(text.casefold())) is not None
+    return lambda text: found(fold(text)) is not None
+
+
+_PLAIN_SIGNS = str.maketrans("’‘ʼ‐‑", "'''--", "\u00ad\u200b\u2060\ufeff")
 
 
 def is_named_in(texts: Iterable[str], named: Callable[[str], bool] | None) -> bool:

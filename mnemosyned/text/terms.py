@@ -392,6 +392,8 @@ class Terms:
 
 def parse_terms(text: str) -> Terms:
     """Return the search terms of a question, up to `TERMS_MAX` words, without stop words if others are left."""
+    # A word whose letters are in parts, as in names of files from macOS, is none to the patterns below.
+    text = unicodedata.normalize("NFC", text)
     words: dict[str, str] = {}
     for raw in _UNSPACED_RUN.sub(" ", text).split():
         token = _POSSESSIVE.sub("", _EDGES.sub("", raw))

@@ -4,6 +4,7 @@ import tomllib
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
+from unicodedata import normalize
 
 from hypothesis import example, given, strategies as st
 from support.cases import each_case
@@ -266,6 +267,11 @@ def test_the_spellings_of_a_word_are_few_and_other_than_it(word: str) -> None:
     assert word.lower() not in found
 
 
+@each_case("word", ["Ångström", "Đặng", "Ёлка", "Ελένη", "が"])
+def test_a_word_in_parts_is_searched_for_whole(word: str) -> None:
+    assert parse_terms(normalize("NFD", word)) == parse_terms(word)
+
+
 def test_no_spelling_is_asked_for_twice() -> None:
     asked = indexed(["οδός", *accent_variants("οδός")])
 
@@ -274,9 +280,16 @@ def test_no_spelling_is_asked_for_twice() -> None:
 
 @each_case(
     ("name", "text"),
-    [("Ελένη", "Η ΕΛΕΝΗ ΠΗΓΕ"), ("Elodie", "Élodie asked"), ("JOSÉ", "jose left")],
+    [
+        ("Ελένη", "Η ΕΛΕΝΗ ΠΗΓΕ"),
+        ("Elodie", "Élodie asked"),
+        ("JOSÉ", "jose left"),
+        ("Zoë O'Brien", "Zoe\u0308 O’Brien"),
+        ("Jean‑Luc", "Jean-Luc knows"),
+        ("Annabelle", "Anna\u00adbelle knows"),
+    ],
 )
-def test_a_name_is_found_with_its_accents_and_without(name: str, text: str) -> None:
+def test_a_name_is_found_however_it_is_spelled(name: str, text: str) -> None:
     assert name_matcher(name)(text)
     assert not name_matcher(f"{name}x")(text)
 
