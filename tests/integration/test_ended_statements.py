@@ -225,9 +225,17 @@ def test_only_one_is_ended_among_two_hundred_others(memory: DatedMemory) -> None
     assert memory.ended_ids() == [(old, new)]
 
 
-def test_undoing_what_was_not_ended_says_so(memory: DatedMemory) -> None:
-    with pytest.raises(NotFound, match="no statement of 'nobody' is ended"):
-        memory.undo_ending("nobody")
+def test_undoing_what_was_not_ended_says_so_and_changes_nothing(
+    memory: DatedMemory,
+) -> None:
+    (said,) = memory.say(OLD)
+    memory.sleep(force=True)
+
+    for id in ("nobody", said):
+        with pytest.raises(NotFound, match=f"no statement of {id!r} is ended"):
+            memory.undo_ending(id)
+
+    assert memory.summary() == OLD
 
 
 def test_statements_of_another_project_or_source_stay(memory: DatedMemory) -> None:

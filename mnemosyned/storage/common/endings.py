@@ -233,15 +233,17 @@ class EndingStore(StorePart):
     def undo(self, session: CommonSession, id: str, *, undone: bool = True) -> int:
         """Mark all endings of a memory's statements as undone, or not undone; return how many changed.
 
-        The memory's episode is emptied, to be rewritten, unless it has pruned originals.
+        If any changed, the memory's episode is emptied, to be rewritten, unless it has pruned originals.
         """
-        empty_summaries(session, [id])
-        return session.execute(
+        changed = session.execute(
             "UPDATE ending SET undone = %(undone)s WHERE owner = %(owner)s "
             "AND older_id = %(id)s AND undone != %(undone)s",
             id=id,
             undone=undone,
         ).rowcount
+        if changed:
+            empty_summaries(session, [id])
+        return changed
 
 
 def _find_new_endings(
