@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -195,3 +196,42 @@ def test_a_program_that_only_looks_does_not_take_the_log_away(daemon: Daemon) ->
 
     assert wal(daemon).exists()
     remember(daemon, "b")
+
+
+@pytest.mark.parametrize("is_raw", [False, True], ids=["backup", "raw"])
+def test_a_copy_over_the_file_is_noticed_and_left_as_it_is(
+    start: Start, *, is_raw: bool
+) -> None:
+    daemon = start(**SOON)
+    remember(daemon, "old")
+    backup = daemon.home / "backup.db"
+    if is_raw:
+        shutil.copy(daemon.database, backup)
+    else:
+        assert daemon.post("backup", file=str(backup)).status == 200
+    many = [{"id": f"m{number}", "content": "Tea. " * 500} for number in range(99)]
+    assert daemon.post("remember_many", memories=many).status == 200
+    written = backup.read_bytes()
+    eventually(lambda: daemon.database.stat().st_size > len(written), "a checkpoint")
+    time.sleep(0.5)  # until its end
+    restored = kept(backup)
+
+    daemon.database.write_bytes(written)  # as cp does, into the same file
+    refused = daemon.post("remember", id="lost", content="Tea.")
+
+    assert refused.error == ("database_replaced", None)
+    assert "Restart the daemon" in refused.body["error"]["message"]
+    assert daemon.post("remember", id="lost", content="Tea.").status == 503
+    told = daemon.post("status").body["error"]["message"]
+    assert "was written over while it was open" in told
+    assert "mnem restore-db" in told
+    assert "was written over" in daemon.mnem("doctor").stdout.decode()
+    (aside,) = daemon.home.glob("memory.db.replaced-*")
+    assert str(aside) in told
+    assert daemon.stop() == 0
+    assert daemon.database.read_bytes() == written
+    with running(daemon.home) as again:
+        assert kept(again.database) == restored
+        assert again.post("status").body["warnings"] == []
+        again.stop()
+    assert damage(daemon.database) == []

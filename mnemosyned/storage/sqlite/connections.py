@@ -405,7 +405,7 @@ class Checkpoints:
     def __init__(self, database: Path, *, check: Callable[[], object]) -> None:
         self._database = database
         self._check = check
-        """Raises where the path leads to another file than ours."""
+        """Raises where the path leads to another file than ours, or ours was written over."""
         self._lock = threading.Lock()
         self._checkpointed = (0, 0)
         self._connection: SqliteSession | None = self._connect()
@@ -413,6 +413,7 @@ class Checkpoints:
     def run(self) -> bool:
         """Checkpoint as far as others allow; return False if the log stays long. Raises `StorageFailed`."""
         with self._lock, explain_failures():
+            self._check()
             self._connection = self._connection or self._connect()
             pages = checkpoint_log(self._connection)
         return pages < CHECKPOINT_PAGES // 2
@@ -430,6 +431,7 @@ class Checkpoints:
             self._checkpointed = state
         elif status.st_size > LOG_IDLE_BYTES:
             with self._lock, explain_failures():
+                self._check()
                 if self._connection:
                     # Not waiting: only if no other thread or program uses it.
                     truncate_log(self._connection, wait_s=0)

@@ -14,6 +14,8 @@ ends. Therefore each commit first looks where the path leads:
   acknowledged memories are saved next to it, nothing more is taken, and a restart opens the other file.
 - The file was moved: the log is checkpointed into it, so that it is whole, and nothing more is taken.
 - The log was deleted: it is checkpointed into the file, which is whole then, and nothing more is taken.
+- The file was written over, as `cp BACKUP` does: the path gets a file of its own with exactly what was written
+  there, the log is saved next to it, and nothing more is taken.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import fcntl
 import os
 import sqlite3
 import stat
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +34,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -38,6 +42,7 @@ from mnemosyned.errors import DatabaseInUse, DatabaseReplaced, StorageFailed
 from mnemosyned.logs import logger
 from mnemosyned.storage.sqlite import connections
 from mnemosyned.storage.sqlite.copies import (
+    PARTIAL,
     PRIVATE,
     copy_beside,
     finish_restore,
@@ -65,10 +70,18 @@ class Presence(Enum):
     REPLACED = "replaced"
     LOG_DELETED = "log_deleted"
     """The file is here; the write-ahead log beside it is not the one that is written."""
+    OVERWRITTEN = "overwritten"
+    """The file is here; something other than SQLite has written over it."""
 
 
 RETRY_S = 5.0
 """Seconds until a failed rescue is tried again: on a full disk, each try takes a while."""
+SETTLE_S = 1.0
+"""How long an overwritten file must not have changed: a copy of a large one takes a while."""
+CHUNK_BYTES = 1 << 20
+_HEADER = struct.Struct(">16s8xII8xI")
+"""Of a database: its magic number, change counter, pages, and the number of the schema's changes."""
+_MAGIC = b"SQLite format 3\0"
 RESCUED = ".rescued"
 """Suffix of the name of a whole copy, until the copy gets the database's name."""
 
@@ -130,6 +143,7 @@ class DatabaseFile:
             self._identity: Identity = (status.st_dev, status.st_ino)
             _owned.add(self._identity)
         self._companions = {}
+        self._written = 0, b""
 
     def save_companion_identities(self) -> None:
         """Save device and inode of the write-ahead log and its index, so that `presence` sees a replacement."""
@@ -146,10 +160,46 @@ class DatabaseFile:
             return Presence.DELETED if deleted else Presence.MOVED
         if identity != self._identity:
             return Presence.REPLACED
+        if self._presence is Presence.OVERWRITTEN:
+            return Presence.OVERWRITTEN
         for path, known in self._companions.items():
             if _file_identity(path) != known:
                 return Presence.LOG_DELETED
         return Presence.HERE
+
+    def _is_overwritten(self, connection: SqliteSession) -> bool:
+        """Return whether the file was written to, and its header is none that a checkpoint has written.
+
+        A checkpoint writes the header of a commit that is newer than the one before, and is in the log: its
+        change counter and its schema's number never fall, and without a VACUUM, neither do its pages.
+        """
+        changed_ns = os.fstat(self._descriptor).st_mtime_ns
+        if changed_ns == self._written[0]:
+            return False
+        header = os.pread(self._descriptor, _HEADER.size, 0)
+        last = self._written[1]
+        if last not in (b"", header):
+            if len(header) < _HEADER.size or not header.startswith(_MAGIC):
+                return True
+            _, counter_before, pages_before, schema_before = _HEADER.unpack(last)
+            _, counter, pages, schema = _HEADER.unpack(header)
+            if counter < counter_before or schema < schema_before:
+                return True
+            try:
+                newest = _read_pragma(connection, "schema_version")
+                pages_max = _read_pragma(connection, "page_count")
+            except sqlite3.DatabaseError as error:
+                if _is_unreadable(error):
+                    return True
+                raise
+            if (
+                schema > newest
+                or (schema == schema_before and pages < pages_before)
+                or (schema == newest and pages > pages_max)
+            ):
+                return True
+        self._written = changed_ns, header
+        return False
 
     def is_log_replaced(self) -> bool:
         """Return whether another log, not empty, has the path of the open log."""
@@ -217,8 +267,12 @@ class DatabaseFile:
         other cases, raise `DatabaseReplaced`.
         """
         presence = self.presence()
+        if presence is Presence.HERE and self._is_overwritten(connection):
+            presence = Presence.OVERWRITTEN
         if presence is not self._presence:
             self._presence, self._saved = presence, False
+            if presence is Presence.OVERWRITTEN:
+                self.renewed()
             self.retry_now()
             log.warning("database_presence", now=presence.value)
         if presence is Presence.HERE:
@@ -269,10 +323,12 @@ class DatabaseFile:
             if presence is Presence.DELETED:
                 self._restore_deleted(connection)
                 return
-            if presence is Presence.REPLACED or self.is_log_replaced():
-                aside = path.with_name(
-                    f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-                )
+            aside = path.with_name(
+                f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+            )
+            if presence is Presence.OVERWRITTEN:
+                self._leave_overwritten(aside.with_name(f"{aside.name}-log"))
+            elif presence is Presence.REPLACED or self.is_log_replaced():
                 copy_beside(connection, aside).rename(aside)
                 flush(path.parent)
                 # A log beside a file that it is not of would damage that.
@@ -308,6 +364,34 @@ class DatabaseFile:
             )
             log.error("rescue_failed", presence=presence.value, reason=why)  # noqa: TRY400 tried again
 
+    def _leave_overwritten(self, log_copy: Path) -> None:
+        """Give the path a file with what was written there, apart from the open one and its log.
+
+        SQLite would write the log into it. The log becomes `log_copy`. Raises `OSError`, also while the
+        file is still being written.
+        """
+        path, changed_ns = self.path, os.fstat(self._descriptor).st_mtime_ns
+        time.sleep(SETTLE_S)
+        if os.fstat(self._descriptor).st_mtime_ns != changed_ns:
+            raise OSError(errno.EBUSY, "it is still being written")
+        separate = path.with_name(path.name + PARTIAL)
+        separate.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with os.fdopen(os.open(separate, flags, PRIVATE), "wb") as file:
+            while chunk := os.pread(self._descriptor, CHUNK_BYTES, file.tell()):
+                file.write(chunk)
+        flush(separate)
+        self._companion_paths()[0].rename(log_copy)
+        self.remove_companions()
+        separate.rename(path)
+        flush(path.parent)
+        self._presence = Presence.REPLACED
+        self.problem = (
+            f"{path} was written over while it was open, as cp does, and has nothing of what was remembered "
+            f"since that copy was made. The pages that changed last are in {log_copy}. Restart the daemon to "
+            "use the file that is there now; mnem restore-db puts a backup in place without such a loss"
+        )
+
     def _restore_deleted(self, connection: SqliteSession) -> None:
         """Write the deleted database back to its path, where it appears whole.
 
@@ -336,6 +420,17 @@ _IN_USE = (
     "{} is in use under another name (a hard link or a mount), or its lock file was deleted. "
     "Stop the process that has it open, or choose another database."
 )
+
+
+def _is_unreadable(error: sqlite3.DatabaseError) -> bool:
+    """Return whether an error says that the file is damaged, or not a database."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
+    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def _read_pragma(connection: SqliteSession, name: str) -> Any:  # noqa: ANN401 a number or a text
+    """Return the value of a pragma. Raises sqlite3.Error."""
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]
 
 
 def _file_identity(path: str | Path) -> Identity | None:
@@ -367,6 +462,7 @@ _HAPPENED = {
     Presence.MOVED: "moved away",
     Presence.REPLACED: "replaced by another file",
     Presence.LOG_DELETED: "robbed of its write-ahead log",
+    Presence.OVERWRITTEN: "written over",
 }
 
 
