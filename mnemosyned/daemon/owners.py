@@ -675,11 +675,12 @@ class MemberCaller(resources.ScopedCaller):
     def call(self, request: Request[R], /) -> R:
         """Carry out a request on the own memory or a group's, and return the result.
 
-        Recall and context search all of these memories. Raises `ScopeMissing` and the request's errors.
+        Recall, context and briefing search all of these memories. Raises `ScopeMissing` and the
+        request's errors.
         """
         verb: type[Request[Any]] = type(request)
         _log_about(self._holder.owner)  # a call before it may have been about a group
-        if verb in (memories.Recall, conversation.Context):
+        if verb in (memories.Recall, conversation.Context, conversation.Briefing):
             self.check(request)
             return self._own.call(request, groups=self.readable_groups)
         id = getattr(request, "id", None)

@@ -68,16 +68,6 @@ class BriefingService:
     rate_statements: Callable[[Mapping[str, str]], Mapping[str, float]]
     """Returns the log odds that later sessions need what memories state."""
 
-    def briefing(self, request: conversation.Briefing) -> conversation.Briefed:
-        """Return the briefing that an agent gets at a start in a project, with its lines and edits."""
-        injected = self.compose(request.project or "")
-        return conversation.Briefed(
-            lines=list(injected.lines),
-            text=injected.text,
-            tokens=TokenEstimator().count(injected.text) if injected.text else 0,
-            edits=list(self.store.injections.edits().by_id.values()),
-        )
-
     def edit(self, request: conversation.EditBriefing) -> ledger.BriefingEdit:
         """Pin, drop or reword a line of briefings, or undo that; return the edit now in force.
 

@@ -46,7 +46,7 @@ from mnemosyned.text.secrets.masking import (
 )
 from mnemosyned.text.terms import match_beginnings
 from mnemosyned.verbs import facade, listing, memories as verbs, upkeep
-from mnemosyned.verbs.conversation import Compact, Context, Shortened
+from mnemosyned.verbs.conversation import Briefing, Compact, Context, Shortened
 from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.request import Request, check_texts
 from mnemosyned.verbs.retention import Forget
@@ -185,6 +185,9 @@ class MemoryService:
     @cached_property
     def _all_verbs(self) -> dict[type[Request[Any]], Callable[..., Any]]:
         """The functions of all verbs by request type, made when a rare verb is first called."""
+        # Loaded here: it needs this module.
+        from mnemosyned.service.reminder import Reminder  # noqa: PLC0415
+
         changes = ChangeService(
             store=self.store,
             sleeper=self.sleeper,
@@ -230,7 +233,7 @@ class MemoryService:
             "undo_ending": self.endings.undo,
             "injections": self.briefings.injections,
             "rate_injection": self.briefings.rate,
-            "briefing": self.briefings.briefing,
+            "briefing": Reminder(self).brief,
             "edit_briefing": self.briefings.edit,
             "watch": self.watch,
         }
@@ -246,8 +249,8 @@ class MemoryService:
         """Run the verb of a request, publish its event, and return the result.
 
         Raises a `MnemosynedError`; then nothing is changed, except for `PartlyDone`. Sleep cycles do
-        not yield to a call in the `background`, as nobody waits for it. `recall` and `context` also
-        search the memories of `groups`.
+        not yield to a call in the `background`, as nobody waits for it. `recall`, `context` and `briefing`
+        also search the memories of `groups`.
         """
         if request.writes and self._stopping:
             raise errors.ShuttingDown(STOPPING)
@@ -257,7 +260,7 @@ class MemoryService:
                 self.limits.admit(self.events.owner, request)
             answer = self._verbs.get(type(request))
             answer = answer or self._all_verbs[type(request)]
-            if groups and isinstance(request, verbs.Recall | Context):
+            if groups and isinstance(request, verbs.Recall | Context | Briefing):
                 answer = partial(answer, groups=groups)
             result: R
             if background or isinstance(
@@ -274,6 +277,16 @@ class MemoryService:
             raise
         if request.writes:
             self.sleeper.changed_at = time.monotonic()
+            changes = verbs.Edited | verbs.Tagged | verbs.Pinned
+            if self.limits and isinstance(result, changes) and not result.dry_run:
+                self.limits.count_write(
+                    self.events.owner,
+                    memories=0,
+                    size=0,
+                    writes=max(
+                        0, result.memories - 1
+                    ),  # one was counted at the request
+                )
         if self.events.listening:
             self.events.publish_answer(request, result)
         return result

@@ -398,7 +398,7 @@ class Injections(Request[InjectionList], frozen=True, kw_only=True):
 
 
 class Briefed(RowList[ledger.InjectedLine], frozen=True):
-    """The briefing of an agent at the start of a session, line by line."""
+    """The briefing of an agent at the start of a session, or what it gets with a prompt, line by line."""
 
     lines: list[ledger.InjectedLine]
     text: str = ""
@@ -407,18 +407,24 @@ class Briefed(RowList[ledger.InjectedLine], frozen=True):
     """Its estimated tokens."""
     edits: list[ledger.BriefingEdit] = msgspec.field(default_factory=list)
     """The lines that were pinned, dropped or reworded, of every project."""
+    missed: list[ledger.InjectedLine] = msgspec.field(default_factory=list)
+    """With a prompt: lines that were nearly given, each with the reason why it was not."""
 
 
 class Briefing(Request[Briefed], frozen=True, kw_only=True):
-    """Show what agents are given at a session's start, and why.
+    """Show what agents are given at a start or with a prompt.
 
-    Without a project, that is what applies everywhere.
+    Without a project, that is what applies everywhere. A prompt is taken for the first of a new session,
+    and nothing is stored. Then the lines that were nearly given are listed, too (`missed`).
 
     Raises `StorageFailed`.
     """
 
     project: Annotated[
         Name | None, doc("the project, by its key, as `mnem injections` shows it")
+    ] = None
+    prompt: Annotated[
+        Words | None, doc("show what is given with this prompt, instead of at a start")
     ] = None
 
 

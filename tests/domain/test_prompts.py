@@ -3,12 +3,12 @@
 import pytest
 from support.cases import each_case
 
-from mnemosyned.agents.hooks.reminder import (
+from mnemosyned.conversation.injected import estimate_need, has_answer_form, rate_form
+from mnemosyned.service.reminder import (
     CONFIDENCE_WEIGHT,
     ODDS_MIN,
     ODDS_OF_SCORE,
 )
-from mnemosyned.conversation.injected import estimate_need, has_answer_form, rate_form
 
 QUESTIONS = [
     "which port does the sandbox proxy use?", "when may we release",

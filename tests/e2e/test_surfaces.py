@@ -59,6 +59,7 @@ class Walker:
                 "known": len(result["memories"]) - stored,
                 "learned": result["learned"],
                 "bad": 0,
+                "excluded": 0,
                 "problems": [],
                 "files": 1,
                 "edited": 0,
@@ -182,7 +183,7 @@ def review(call: Walker) -> None:
     call("rate_injection", id=given[0]["id"], outcome="useful")
     call("edit_briefing", id="first", pin=True, drop=False)
     call("edit_briefing", id="first", text="Stir slowly.")
-    call("briefing", project="no-project")
+    call("briefing", project="no-project", prompt="When is the tea ready?")
     call("remember", id="port", content="The oven listens on port 8080.", **SAID)
     call("remember", content="The oven now listens on port 9090.", **SAID)
     (ended,) = call("endings", limit=5, reveal=False)["endings"]

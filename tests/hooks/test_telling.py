@@ -16,6 +16,7 @@ from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.engine_ports import MemoryComparison
 from mnemosyned.memory.injections import InjectionOutcome
 from mnemosyned.memory.values import LearningKind
+from mnemosyned.service.reminder import MISSED_MAX
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Endings
 
@@ -651,6 +652,30 @@ def test_a_briefing_shows_what_a_start_tells_and_why(shop: Shop) -> None:
     assert all(line.reason and f"- {line.text}\n" in told.text for line in told.lines)
     assert "decided in this project" in {line.reason for line in told.lines}
     assert not shop.briefing(project="/w/other").lines
+
+
+def test_a_prompts_briefing_shows_what_it_is_told_and_what_it_nearly_was(
+    shop: Shop,
+) -> None:
+    told = shop.briefing(project="/w/shop", prompt=QUESTION)
+
+    assert told.text == shop.codex().ask(QUESTION)
+    assert told.text
+    assert all(line.reason for line in told.lines)
+    (first, *_) = told.lines
+    assert first.id not in {line.id for line in told.missed}
+
+    shop.edit_briefing(first.id, drop=True)
+    hidden = shop.briefing(project="/w/shop", prompt=QUESTION)
+
+    assert not hidden.lines
+    reasons = {line.id: line.reason for line in hidden.missed}
+    assert "you hid it" in reasons[first.id]
+    assert len(hidden.missed) <= MISSED_MAX
+    assert all(line.text and line.reason for line in hidden.missed)
+    beside = shop.briefing(project="/w/shop", prompt="Write a haiku on autumn leaves.")
+    assert not beside.lines
+    assert all("likely" in line.reason for line in beside.missed)
 
 
 def test_a_dropped_line_is_told_neither_at_a_start_nor_at_a_prompt(shop: Shop) -> None:

@@ -12,7 +12,6 @@ from support.agents import claude, claude_line, write_lines
 from support.fakes import NOON
 from support.vector_service import wait_until, wait_until_embedded
 
-from mnemosyned.agents.hooks.reminder import MEMORIES_READ_MAX
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config.settings import Config
@@ -26,6 +25,7 @@ from mnemosyned.errors import ModelUnavailable
 from mnemosyned.memory.values import EmbedderState, Learning
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors.bearing import NEW_TEXTS_MAX, BearingRater
+from mnemosyned.service.reminder import MEMORIES_READ_MAX
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Context, Endings, Learnings, RemoveLearning
 from mnemosyned.verbs.exchange import Export

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
-from mnemosyned.agents.hooks import events, reminder
+from mnemosyned.agents.hooks import events
 from mnemosyned.conversation.briefing import has_substance
 from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.errors import MnemosynedError
@@ -24,6 +24,7 @@ from mnemosyned.importers.projects import KEY_CHARS_MAX, is_below, project_of
 from mnemosyned.logs import logger
 from mnemosyned.memory import injections
 from mnemosyned.memory.capture import BACKGROUND, AgentCall, AgentSession
+from mnemosyned.service import reminder
 from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text.endings.rating import find_ending_statements

@@ -49,6 +49,9 @@ verb_command.add_change(
 @click.option(
     "--project", metavar="DIR", help="A directory of the project, or its key."
 )
+@click.option(
+    "--prompt", metavar="TEXT", help="Show what agents would be given with this prompt."
+)
 @click.option("--pin", metavar="ID", help="Always give this line, and first.")
 @click.option("--drop", metavar="ID", help="Never give this line again.")
 @click.option("--reword", metavar="ID", help="Give this line in the words TEXT.")
@@ -59,11 +62,13 @@ def briefing(
     /,
     text: tuple[str, ...],
     project: str | None,
+    prompt: str | None,
     **given: str | None,
 ) -> int:
-    """Show what agents are given at a session's start, and why.
+    """Show what agents are given at a start or with a prompt.
 
-    The project is that of this directory. `--pin`, `--drop` and `--reword` change a line by the id
+    The project is that of this directory. With `--prompt`, lines that were nearly given are listed, too,
+    with the reason why they are not. `--pin`, `--drop` and `--reword` change a line by the id
     of its memory or learning, and `--undo` takes that back.
     """
     changes: dict[str, dict[str, Any]] = {
@@ -87,7 +92,9 @@ def briefing(
             )
             return 0
         key = arguments.project_key(project or ".") or None
-        told = calls.call_daemon(client, conversation.Briefing(project=key))
+        told = calls.call_daemon(
+            client, conversation.Briefing(project=key, prompt=prompt)
+        )
     show(told)
     return 0 if told.lines else options.EXIT_NOTHING
 

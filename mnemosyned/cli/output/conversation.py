@@ -19,6 +19,7 @@ from mnemosyned.cli.output.terminal import (
 )
 from mnemosyned.memory import injections
 from mnemosyned.memory.values import Learning, LearningScope
+from mnemosyned.text.display import escape_line
 from mnemosyned.verbs import conversation
 
 
@@ -211,6 +212,18 @@ def _briefing_text(result: conversation.Briefed) -> str:
     return "\n".join(shown)
 
 
+def _briefing_remark(result: conversation.Briefed) -> str:
+    """Return a remark on a briefing without lines, and the lines that were nearly given with a prompt."""
+    shown = [] if result.lines else ["nothing would be given here"]
+    if result.missed:
+        shown.append("nearly given:")
+    shown += (
+        f"- {escape_line(line.text)}\n   {line.reason}; {line.id}"
+        for line in result.missed
+    )
+    return "\n".join(shown)
+
+
 def _edit_text(edit: injections.BriefingEdit) -> str:
     """Return in words how a person changed a line of the briefing: pinned, dropped or reworded."""
     parts = ["pinned"] * edit.pinned + ["dropped"] * edit.dropped
@@ -220,7 +233,7 @@ def _edit_text(edit: injections.BriefingEdit) -> str:
 
 show.RENDERERS[conversation.Briefed] = show.Renderer(
     _briefing_text,
-    lambda result: "" if result.lines else "nothing would be given here",
+    _briefing_remark,
     lambda result: result.lines,
     is_as_written=True,
 )

@@ -25,6 +25,8 @@ from mnemosyned.service.briefing import (
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text import sentences, terms, tokens
 from mnemosyned.text.dates.questions import parse_times
+from mnemosyned.text.token_counts import TokenEstimator
+from mnemosyned.verbs import conversation
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.times import local_zone
 
@@ -66,6 +68,8 @@ STATEMENT_WEIGHT, STATEMENT_ODDS = 0.03, 3.0
 """What its score has for each log odd that it states what later sessions need, of at most so many."""
 CONFIDENCE_WEIGHT = 0.5
 """Score of a line found by words, for a confidence of one."""
+MISSED_MAX = 5
+HIDDEN = "you hid it from agents (mnem briefing --undo ID)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +84,61 @@ class BearingLine:
     """Of a group's line: its statements that newer memories of the group ended."""
 
 
+class NearMisses:
+    """Lines that were considered for a prompt, and how far each was from being given."""
+
+    def __init__(self) -> None:
+        self._lines: list[tuple[float, injected.InjectedQuote]] = []
+
+    def add(
+        self, quote: injected.InjectedQuote, reason: str, *, lacks: float = 0.0
+    ) -> None:
+        """Add a line with the `reason` why it is not given; `lacks` is the score that it lacks for that."""
+        self._lines.append((lacks, replace(quote, reason=reason)))
+
+    def nearest(self, given: Collection[str]) -> list[injections.InjectedLine]:
+        """Return up to `MISSED_MAX` lines, the nearest first, each once, without the ids in `given`."""
+        by_id: dict[str, injections.InjectedLine] = {}
+        for _, quote in sorted(self._lines, key=lambda each: each[0]):
+            if quote.id not in given and quote.id not in by_id:
+                by_id[quote.id] = quote.lines(REMINDER_LINE_CHARS_MAX)[0]
+        return list(by_id.values())[:MISSED_MAX]
+
+
 class Reminder:
     """The text next to a prompt: earlier lines that bear on it."""
 
     def __init__(self, service: MemoryService) -> None:
         self._service = service
         self._store = service.store
+
+    def brief(
+        self, request: conversation.Briefing, groups: Groups = NO_GROUPS
+    ) -> conversation.Briefed:
+        """Return what an agent gets at a start in a project, or with the prompt of a request there."""
+        project, prompt = request.project or "", request.prompt or ""
+        misses = NearMisses()
+        if prompt:
+            self._service.endings.find_soon()
+            now = self._service.sleeper.cycle.clock.now()
+            session = capture.AgentSession(
+                session="",
+                client="",
+                conversation="",
+                started_at=now,
+                seen_at=now,
+                project=project,
+            )
+            given = self.compose(session, prompt, now=now, groups=groups, misses=misses)
+        else:
+            given = self._service.briefings.compose(project)
+        return conversation.Briefed(
+            lines=list(given.lines),
+            text=given.text,
+            tokens=TokenEstimator().count(given.text) if given.text else 0,
+            edits=list(self._store.injections.edits().by_id.values()),
+            missed=misses.nearest({line.id for line in given.lines}),
+        )
 
     def compose(
         self,
@@ -94,10 +147,12 @@ class Reminder:
         *,
         now: datetime,
         groups: Groups = NO_GROUPS,
+        misses: NearMisses | None = None,
     ) -> injected.InjectedText:
         """Return the text to inject with a prompt; empty if no memory is relevant.
 
         Dates such as "yesterday" are relative to `now`. The owner's `groups` are searched by keywords.
+        Lines that are left out are added to `misses`.
         """
         query = " ".join(prompt.replace("\0", " ").split())[:QUERY_CHARS_MAX]
         times = parse_times(query, in_zone(now, local_zone()))
@@ -147,19 +202,27 @@ class Reminder:
             )
         ]
         score_min = (ODDS_MIN - need) / ODDS_OF_SCORE
-        lines = self._find_by_meaning(query, statements, known, score_min)
+        lines = self._find_by_meaning(query, statements, known, score_min, misses)
         if len(lines) < LINES_ENOUGH and score_min <= CONFIDENCE_WEIGHT:
             told = {line.quote.id for line in lines}
-            lines += [
-                line
-                for line in self._find_by_words(
-                    session, query, others, relevance, known=known, groups=groups
-                )
-                if line.quote.id not in told and line.score >= score_min
-            ]
+            for line in self._find_by_words(
+                session,
+                query,
+                others,
+                relevance,
+                known=known,
+                groups=groups,
+                misses=misses,
+            ):
+                if line.score >= score_min and line.quote.id not in told:
+                    lines.append(line)
+                elif misses:
+                    reason = f"not likely enough to fit ({line.score:.2f} of {score_min:.2f})"
+                    misses.add(line.quote, reason, lacks=score_min - line.score)
         lines.sort(key=lambda line: -line.score)
-        rules = self._find_rules(session, query, now, edits, learnings)
+        rules = self._find_rules(session, query, now, edits, learnings, misses=misses)
         messages_read = {each.memory.id: each.memory.content for each in read}
+        found = lines
         lines = [
             rest
             for line in lines
@@ -169,6 +232,9 @@ class Reminder:
         messages = list(dict.fromkeys(rule.source_id for rule in rules))
         lines = lines[: TOLD_MAX - min(len(messages), RULES_MIN)]
         told_of = messages[: TOLD_MAX - len(lines)]
+        if misses:
+            for quote in (*rules, *(line.quote for line in found)):
+                misses.add(quote, "others fit better, and there was no room left")
         rules = [rule for rule in rules if rule.source_id in told_of]
         sections = [
             injected.InjectedSection(
@@ -225,6 +291,8 @@ class Reminder:
         now: datetime,
         edits: injections.BriefingEdits,
         learnings: Sequence[values.Learning],
+        *,
+        misses: NearMisses | None,
     ) -> list[injected.InjectedQuote]:
         """Return learnings that apply to the query and are new to the session, most probable first.
 
@@ -254,14 +322,19 @@ class Reminder:
             ),
             key=lambda each: -each.confidence,
         )
-        if not ranked or ranked[0].confidence < RULE_CONFIDENCE_MIN:
-            return []
-        least = least_shown_probability(ranked[0].confidence)
+        least = RULE_CONFIDENCE_MIN
+        if ranked and ranked[0].confidence >= least:
+            least = least_shown_probability(ranked[0].confidence)
         chosen: dict[str, injected.InjectedQuote] = {}
         for each in ranked:
             learning = each.learning
             if each.confidence < least:
-                break
+                if misses is None:
+                    break
+                reason = f"a rule that is not likely to apply ({each.confidence:.2f} of {least:.2f})"
+                quote = quote_learning(learning, edits, reason=reason)
+                misses.add(quote, reason, lacks=least - each.confidence)
+                continue
             reason = f"a rule for this ({each.reason})"
             chosen.setdefault(
                 learning.id, quote_learning(learning, edits, reason=reason)
@@ -282,6 +355,7 @@ class Reminder:
         statements: Sequence[briefing.ProjectStatement],
         known: set[str],
         score_min: float,
+        misses: NearMisses | None,
     ) -> list[BearingLine]:
         """Return up to `TOLD_MAX` new statements near the query, best first; none if all are below `score_min`.
 
@@ -306,30 +380,34 @@ class Reminder:
             if each.memory.id in similarities
         }
         new = (score for id, score in scores.items() if id not in known)
-        if max(new, default=-1.0) < score_min:
+        is_enough = max(new, default=-1.0) >= score_min
+        if not is_enough and misses is None:
             return []
-        best = max(scores.values())
+        least = max(scores.values()) - SCORE_SPREAD if is_enough else score_min
         edits = self._store.injections.edits(ids)
         asked = tokens.find_keywords(query)
-        return sorted(
-            (
-                BearingLine(
-                    scores[each.memory.id],
-                    quote_memory(
-                        each.memory,
-                        each.text,
-                        edits,
-                        reason=f"similar in meaning ({similarities[each.memory.id]:.2f})",
-                    ),
-                )
-                for each in statements
-                if scores.get(each.memory.id, -1.0) >= best - SCORE_SPREAD
-                and each.memory.id not in known
-                and not edits.is_dropped(each.memory.id)
-                and len(each.keywords - asked) >= NEW_KEYWORDS_MIN
-            ),
-            key=lambda line: -line.score,
-        )[:TOLD_MAX]
+        lines = []
+        for each in statements:
+            score = scores.get(each.memory.id, -1.0)
+            if score < least:
+                fault = f"not similar enough ({score:.2f} of {least:.2f})"
+            elif each.memory.id in known:
+                fault = "the session has it already"
+            elif edits.is_dropped(each.memory.id):
+                fault = HIDDEN
+            elif len(each.keywords - asked) < NEW_KEYWORDS_MIN:
+                fault = "it says nothing beyond the prompt"
+            else:
+                fault = ""
+            if fault and misses is None:
+                continue
+            reason = f"similar in meaning ({similarities.get(each.memory.id, 0.0):.2f})"
+            quote = quote_memory(each.memory, each.text, edits, reason=reason)
+            if not fault:
+                lines.append(BearingLine(score, quote))
+            elif misses:
+                misses.add(quote, fault, lacks=max(0.0, least - score))
+        return sorted(lines, key=lambda line: -line.score)[:TOLD_MAX]
 
     def _read_statements(
         self, query: str, sessions: Sequence[str]
@@ -374,6 +452,7 @@ class Reminder:
         *,
         known: Collection[str],
         groups: Groups,
+        misses: NearMisses | None,
     ) -> list[BearingLine]:
         """Return lines of memories that share enough keywords with the query, in the order of the hits.
 
@@ -387,7 +466,7 @@ class Reminder:
             found = self._service.call(recall, groups={} if sessions else groups)
             return relevance.select_relevant_hits(found.hits)
 
-        choose = partial(self._choose_lines, session, query, known)
+        choose = partial(self._choose_lines, session, query, known, misses)
         lines = choose(recall_hits(list(others))) if others else []
         hits = recall_hits(None)
         projects = self._store.agents.projects_of([hit.session for hit in hits])
@@ -402,6 +481,7 @@ class Reminder:
         session: capture.AgentSession,
         query: str,
         known: Collection[str],
+        misses: NearMisses | None,
         hits: Sequence[values.Hit],
     ) -> list[BearingLine]:
         """Return snippets of other sessions' hits that share keywords with the query, but are not `known`."""
@@ -417,13 +497,23 @@ class Reminder:
         shown = set(known)
         chosen: list[BearingLine] = []
         for hit, line in lines:
-            if line.id in shown or edits.is_dropped(line.id):
+            if line.id in shown:
                 continue
-            if briefing.is_sample(line.content) or not _is_relevant(
-                keywords, line.content, line.role
-            ):
+            if edits.is_dropped(line.id):
+                fault = HIDDEN
+            elif briefing.is_sample(line.content):
+                fault = "it looks like pasted code or a log"
+            elif not _is_relevant(keywords, line.content, line.role):
+                is_asked = sentences.is_question(line.content)
+                fault = (
+                    "a question"
+                    if is_asked
+                    else "it shares too few words with the prompt"
+                )
+            else:
+                fault = ""
+            if fault and misses is None:
                 continue
-            shown.add(line.id)
             text = terms.cut_snippet(line.content, asked, width=REMINDER_LINE_CHARS_MAX)
             quote = injected.InjectedQuote(
                 id=line.id,
@@ -434,6 +524,11 @@ class Reminder:
                 reason=hit.why,
             )
             score = CONFIDENCE_WEIGHT * hit.confidence
+            if fault:
+                if misses:
+                    misses.add(quote, fault, lacks=CONFIDENCE_WEIGHT - score)
+                continue
+            shown.add(line.id)
             ended = line.ended if hit.owner else ()
             chosen.append(BearingLine(score, quote, hit.owner or "", ended))
         return chosen
