@@ -288,6 +288,28 @@ def test_a_compaction_counts_by_the_messages_that_it_stores(
     refusal(lambda: service.call(RememberMany([Remember("said")] * 21)))
 
 
+def test_a_change_of_many_memories_counts_as_many_writes(
+    owners: Owners, service: MemoryService
+) -> None:
+    service.call(RememberMany([Remember(f"said {n}", session="s") for n in range(9)]))
+    owners.limit(writes_per_minute=1_000)
+    service.limits = owners.limiter
+    service.events.owner = ANNA
+    used = []
+
+    for change in (
+        Tag(tags=["a"], session="s", dry_run=True),
+        Tag(tags=["a"], session="s"),
+        Pin(session="s"),
+        EditMemory(of_session=["s"], source="talks"),
+        Tag(tags=["a"], session="nothing"),
+    ):
+        service.call(change)
+        used.append(next(iter(owners.limiter.list_uses(ANNA))).used)
+
+    assert used == [0, 9, 18, 27, 28]
+
+
 def test_each_line_of_an_export_counts_as_a_memory(
     owners: Owners, service: MemoryService
 ) -> None:
