@@ -7,10 +7,11 @@ import os
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import Daemon, eventually, running
+from e2e.daemons import Daemon, environment, eventually, running
 from e2e.hook_programs import (
     Machine,
     Ran,
@@ -21,6 +22,7 @@ from e2e.hook_programs import (
     hang_up,
     prompt,
 )
+from e2e.programs import BIN
 from support.agents import claude_line, write_lines
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
@@ -392,3 +394,25 @@ def test_a_daemon_that_is_down_is_not_waited_for(machine: Machine) -> None:
     ran = machine.hook(prompt("A fact"), MNEMOSYNE_HOOK_WAIT_S="60")
 
     assert ran.seconds < 60
+
+
+def test_the_doctor_says_how_a_moved_folder_keeps_its_project(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    old, new = tmp_path / "old" / "shop", tmp_path / "new" / "shop"
+    old.mkdir(parents=True)
+    beside(daemon).hook(prompt("We sell tea.", session="moved", cwd=str(old)))
+
+    def look(folder: Path) -> str:
+        command = [BIN / "mnem", "--socket", str(daemon.socket), "doctor"]
+        env = environment(daemon.home, MNEMOSYNE_SOCKET=str(daemon.socket))
+        return subprocess.run(
+            command, cwd=folder, env=env, capture_output=True, text=True, check=False
+        ).stdout
+
+    assert "MNEMOSYNE_PROJECT" not in look(old)
+    new.parent.mkdir()
+    old.rename(new)
+
+    assert f"export MNEMOSYNE_PROJECT={old}\n" in look(new)
+    assert "MNEMOSYNE_PROJECT" not in look(tmp_path)

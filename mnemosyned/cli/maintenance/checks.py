@@ -40,6 +40,7 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.client.http import exchange
 from mnemosyned.client.remote import remote_of
 from mnemosyned.config import loading, settings
+from mnemosyned.importers.projects import project_of
 from mnemosyned.models.catalog import MAGIC, ModelStore
 from mnemosyned.models.encoder_file import DISTRIBUTION, RESOURCES, checked_resource
 from mnemosyned.service import backups
@@ -47,6 +48,7 @@ from mnemosyned.socket_path import EVERYWHERE, LOCAL, SERVER, saved_connection
 from mnemosyned.storage.sqlite import connections, ownership, repair, schema
 from mnemosyned.storage.sqlite.copies import SQLITE, open_to_read
 from mnemosyned.storage.sqlite.repair import count_lacking_values
+from mnemosyned.verbs.listing import Projects
 from mnemosyned.verbs.upkeep import Stats
 from mnemosyned.version import __version__, pip_command
 
@@ -132,6 +134,7 @@ SQLITE_MIN = (3, 37, 0)
 """The first version with STRICT tables."""
 START, START_ANEW = "mnem start", "mnem stop; mnem start"
 REPAIR = "mnem doctor --repair"
+PROJECTS_MAX = 1_000
 
 
 def check_settings(installation: Installation) -> Iterator[Finding]:
@@ -658,6 +661,26 @@ def check_models(installation: Installation) -> Iterator[Finding]:
             yield warning("model", text, "make install-llm")
         elif not faults:
             yield ok("model", f"{key}: {path.name} is there")
+
+
+def check_project(installation: Installation) -> Iterator[Finding]:
+    """Yield notes on projects that may have been moved to the working directory, which no agent knows yet."""
+    here = project_of(Path.cwd()).key
+    if not (here.startswith("/") and installation.status):
+        return
+    with Connection(installation.socket, timeout_s=ANSWER_S) as client:
+        projects = client.call(Projects(limit=PROJECTS_MAX)).projects
+    if here in {each.project for each in projects}:
+        return
+    for each in projects:
+        folder = Path(each.project)
+        if folder.is_absolute() and folder.name == Path(here).name:
+            if folder.exists():
+                continue
+            memories = count_of(each.count, "memory")
+            text = f"the folder of the project {folder} ({memories}) is gone. If it was moved to {here}, set"
+            command = f"export MNEMOSYNE_PROJECT={shlex.quote(each.project)}"
+            yield note("project", f"{text} this where its agents start", command)
 
 
 def check_spool(installation: Installation) -> Iterator[Finding]:

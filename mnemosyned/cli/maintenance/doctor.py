@@ -48,6 +48,7 @@ CHECKS: Mapping[Callable[[Installation], Iterator[Finding]], bool] = {
     checks.check_clock: True,
     checks.check_login: False,
     checks.check_spool: False,
+    checks.check_project: False,
     checks.check_tools: False,
 }
 """All checks, and whether they are of a database in a file; a server has upkeep of its own."""
