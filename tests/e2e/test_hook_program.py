@@ -404,7 +404,7 @@ def test_the_doctor_says_how_a_moved_folder_keeps_its_project(
     beside(daemon).hook(prompt("We sell tea.", session="moved", cwd=str(old)))
 
     def look(folder: Path) -> str:
-        command = [BIN / "mnem", "--socket", str(daemon.socket), "doctor"]
+        command = [str(BIN / "mnem"), "--socket", str(daemon.socket), "doctor"]
         env = environment(daemon.home, MNEMOSYNE_SOCKET=str(daemon.socket))
         return subprocess.run(
             command, cwd=folder, env=env, capture_output=True, text=True, check=False

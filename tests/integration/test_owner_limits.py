@@ -30,6 +30,7 @@ from mnemosyned.verbs.memories import (
     Tag,
     Untag,
 )
+from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget
 
 ANNA, BERT = 2, 3
@@ -297,13 +298,14 @@ def test_a_change_of_many_memories_counts_as_many_writes(
     service.events.owner = ANNA
     used = []
 
-    for change in (
+    changes: tuple[Request[Any], ...] = (
         Tag(tags=["a"], session="s", dry_run=True),
         Tag(tags=["a"], session="s"),
         Pin(session="s"),
         EditMemory(of_session=["s"], source="talks"),
         Tag(tags=["a"], session="nothing"),
-    ):
+    )
+    for change in changes:
         service.call(change)
         used.append(next(iter(owners.limiter.list_uses(ANNA))).used)
 
