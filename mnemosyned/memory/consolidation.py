@@ -95,7 +95,7 @@ class ActivityGroup(NamedTuple):
 
 
 def activity_of(groups: Iterable[ActivityGroup]) -> WorkingActivity:
-    """Return the totals of groups: of all, and of the movable ones by session and (if seasoned) by source."""
+    """Return the totals of all groups, with the memories that are not pinned by session and by source."""
     rows = movable = size = 0
     oldest: list[datetime] = []
     by_source: dict[str | None, int] = defaultdict(int)

@@ -177,13 +177,13 @@ class _Download:
         """Download the file, retrying after growing pauses from `pause_s` seconds. Raises `FetchFailed`."""
         stalled = 0
         for _ in range(ATTEMPTS_MAX):
-            before = self._measure_part()
+            before = self._count_part_bytes()
             if self._request.size and before == self._request.size:
                 return
             try:
                 self._request_rest(before)
             except (OSError, HTTPException) as error:
-                stalled = 0 if self._measure_part() > before else stalled + 1
+                stalled = 0 if self._count_part_bytes() > before else stalled + 1
                 if stalled >= STALLED_ATTEMPTS_MAX or self._is_final(error):
                     raise FetchFailed(self._describe_error(error)) from error
                 time.sleep(pause_s * 2**stalled)
@@ -211,7 +211,7 @@ class _Download:
             raise
         with response:
             total = self._accept_response(response, received)
-            written = self._measure_part()
+            written = self._count_part_bytes()
             while chunk := response.read(CHUNK_BYTES):
                 begins_model = chunk.startswith(MAGIC)
                 begins_model |= MAGIC.startswith(chunk[: len(MAGIC) - written])
@@ -229,7 +229,7 @@ class _Download:
                         f"{self._host} sends more than the file should have"
                     )
                 self._progress(written, total or self._request.size)
-        if total is not None and self._measure_part() < total:
+        if total is not None and self._count_part_bytes() < total:
             raise ConnectionError("the connection broke off")
 
     def _accept_response(self, response: HTTPResponse, received: int) -> int | None:
@@ -256,9 +256,9 @@ class _Download:
                 "expected: it is another file, and nothing of it was kept"
             )
         free = shutil.disk_usage(self._part.parent).free
-        if total is not None and total - self._measure_part() > free:
+        if total is not None and total - self._count_part_bytes() > free:
             raise FetchFailed(
-                f"it needs {(total - self._measure_part()) / 1e9:.1f} GB more, and {free / 1e9:.1f} GB are "
+                f"it needs {(total - self._count_part_bytes()) / 1e9:.1f} GB more, and {free / 1e9:.1f} GB are "
                 f"free in {self._part.parent}; free some space and repeat the command"
             )
         etag = response.headers.get("ETag")
@@ -268,7 +268,7 @@ class _Download:
         _make_metadata_path(self._part).write_text(note)
         return total
 
-    def _measure_part(self) -> int:
+    def _count_part_bytes(self) -> int:
         return os.fstat(self._file.fileno()).st_size
 
     def _read_saved_etag(self) -> str | None:
@@ -293,11 +293,11 @@ class _Download:
         if isinstance(reason, OSError) and reason.errno in disk_errors:
             return True
         is_unreachable = isinstance(reason, socket.gaierror | ConnectionRefusedError)
-        return is_unreachable and not self._measure_part()
+        return is_unreachable and not self._count_part_bytes()
 
     def _describe_error(self, error: Exception) -> str:
         """Return the message, with advice, for the error that ended the last attempt."""
-        size = self._measure_part()
+        size = self._count_part_bytes()
         kept = f"; {size:,} bytes are kept, call again to go on" if size else ""
         if isinstance(error, HTTPError):
             is_retryable = error.code in RETRYABLE_STATUSES

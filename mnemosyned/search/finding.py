@@ -358,7 +358,7 @@ def _find_neighbors(
 def _score_by_grams(
     index: SearchIndex, table: IndexedTable, query: Query, corpus: Corpus, limit: int
 ) -> dict[int, float]:
-    """Return {row number: score} of the best `limit` rows with character pairs or parts of names."""
+    """Return {row number: score} of the best `limit` rows by the query's character pairs and parts of names."""
     terms = (*query.terms.words, *query.terms.grams)  # parts of names are there, too
     rows = index.rows_with_grams(table, terms, query)
     worths = [WEIGHTS.gram * corpus.rarity(len(each)) for each in rows]

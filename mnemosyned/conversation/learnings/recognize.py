@@ -162,7 +162,7 @@ def extract_learnings(
 
 
 def may_state_learnings(memory: MemoryRecord) -> bool:
-    """Return True if a user says the words of a memory, or if it is a note: a line of nobody, from nowhere.
+    """Return True if a memory is a user's message, or a note: one short line without role and source.
 
     A note with a label, such as "Recipe: …", is about something else, except "Rule: …" and the like.
     """

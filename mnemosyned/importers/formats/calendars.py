@@ -55,7 +55,7 @@ class BlockFormat(importer.ImportFormat):
     def memory_of(
         self, library: ModuleType, source: importer.ImportSource, block: FileBlock
     ) -> Remember | None:
-        """Return a block's memory, None for a definition alone. Raises `RecordRefused` and `PARSE_ERRORS`."""
+        """Return a block's memory, or None for a time zone. Raises `RecordRefused` and `PARSE_ERRORS`."""
 
     def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True if the source begins with "BEGIN:" and the format's outermost block."""
@@ -127,7 +127,7 @@ class Calendar(BlockFormat):
     def memory_of(
         self, library: ModuleType, source: importer.ImportSource, block: FileBlock
     ) -> Remember | None:
-        """Return the memory of an event, task or note; define a time zone in `library` and return None."""
+        """Return the memory of an event, task or note; None for a time zone, which `library` then knows."""
         if block.kind == ZONE:  # from now on the library knows the zone
             text = f"BEGIN:VCALENDAR\r\n{block.text}END:VCALENDAR\r\n"
             library.Calendar.from_ical(text)

@@ -113,10 +113,7 @@ class BearingRater:
         ]
 
     def rate_sentences(self, sentences: Sequence[str]) -> Sequence[float]:
-        """Return the probability that each sentence is a standing rule.
-
-        The result is empty if the encoder fails, which is logged.
-        """
+        """Return the probability that each sentence is a standing rule; empty if the encoder fails (logged)."""
         try:
             vectors = self._embed_sentences(sentences)
         except (EmbedderFailed, ModelUnavailable) as error:

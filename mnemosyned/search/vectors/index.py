@@ -332,5 +332,5 @@ class StorageIndex:
         return False
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:  # noqa: ARG002
-        """Add the number of `positions` to the count of vectors, which begins at 0 if `after` is 0."""
+        """Remove nothing from the storage; count `positions`, from 0 if `after` is 0, else in addition."""
         self._count = len(positions) + (self._count if after else 0)

@@ -99,7 +99,7 @@ class OwnerTurns:
             return self._ready.popitem(last=False)[0] if self._ready else None
 
     def next_s(self) -> float | None:
-        """Return the seconds until an owner's memories are due, or None if no owner waits."""
+        """Return the seconds until the next owner's memories are to be embedded; None if no owner waits."""
         with self._lock:
             if self._ready:
                 return 0.0

@@ -35,6 +35,7 @@ class LearningRows(comparison.LearningKeeper):
         self._session = session
 
     def read(self, source: str | None, *, limit: int) -> Sequence[Learning]:
+        """Return up to `limit` active learnings of a source, newest first; None means without a source."""
         return LEARNINGS.find(
             self._session,
             "AND source IS NOT DISTINCT FROM %(source)s::text AND superseded_by IS NULL "

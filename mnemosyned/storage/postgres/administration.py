@@ -164,7 +164,7 @@ class AdministeredOwners:
             added = session.call("add_owners", [name], is_group).fetchall()
         ((number, _, _, created_at, is_new),) = added
         if not is_new:
-            raise _make_taken_error(name, field="name")
+            raise _make_owner_exists_error(name, field="name")
         self.on_change("owner_add", number, ())
         return Owner(
             number=number,
@@ -218,7 +218,7 @@ class AdministeredOwners:
             changed = session.call("change_owner", number, new_name, suspended)
             is_done = changed.fetchone()
         if not is_done:
-            raise _make_taken_error(new_name or name, field="new_name")
+            raise _make_owner_exists_error(new_name or name, field="new_name")
         if new_name:
             self.on_change("owner_rename", number, [new_name])
         if suspended is not None:
@@ -509,7 +509,7 @@ def _list_tokens(
         yield OwnerToken(**known, scopes=tuple(map(Scope, scopes))), lasts
 
 
-def _make_taken_error(name: str, *, field: str) -> InvalidRequest:
+def _make_owner_exists_error(name: str, *, field: str) -> InvalidRequest:
     return InvalidRequest(
         f"there is an owner {name} already; choose another name", field=field
     )

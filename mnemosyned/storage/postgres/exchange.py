@@ -90,8 +90,8 @@ class PostgresExporting(ExportSnapshot):
     def _read_details(
         self, plain: str | None, secret: str | None
     ) -> Iterable[tuple[str, str, bool]]:
-        for (kind, value), is_secret in values_of(plain, secret).items():
-            yield kind, value, is_secret
+        """Return (kind, value, is secret) of the exact values in the two columns."""
+        return [(*key, mark) for key, mark in values_of(plain, secret).items()]
 
 
 _INSERT_VECTOR = (

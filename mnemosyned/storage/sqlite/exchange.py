@@ -77,8 +77,9 @@ class SqliteExporting(ExportSnapshot):
         self, plain: str | None, secret: str | None
     ) -> Iterable[tuple[str, str, bool]]:
         del secret  # marked in the list of all
-        for kind, value, sensitive in msgspec.json.decode(plain or "[]"):
-            yield kind, value, bool(sensitive)
+        """Return (kind, value, is secret) of the exact values in the first column."""
+        values = msgspec.json.decode(plain or "[]")
+        return [(kind, value, bool(mark)) for kind, value, mark in values]
 
 
 _INSERT_ARCHIVED = (
