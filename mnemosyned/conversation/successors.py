@@ -18,9 +18,11 @@ from typing import NamedTuple
 from mnemosyned.conversation import briefing
 from mnemosyned.conversation.injected import InjectedQuote, InjectedSection
 from mnemosyned.memory import engine_ports, injections, values
+from mnemosyned.memory.endings import mark_ended_clauses
 from mnemosyned.search.query import MAIN_SHARE, Match, RankedResult
 from mnemosyned.text.dates.mentions import announced_start
 from mnemosyned.text.endings import plain, rating
+from mnemosyned.text.endings.clauses import locate_clauses
 from mnemosyned.text.endings.statements import read_statements
 from mnemosyned.text.tokens import (
     CALENDAR,
@@ -197,10 +199,30 @@ class SuccessorFinder:
         for odds, id, each in sorted(doubtful, key=lambda each: -each[0]):
             if odds >= best.setdefault(each.id, odds) - SPREAD:
                 lines[id] = self._add_related(lines[id], [each])
+        lines = self._mark_clauses(lines)
         return [
             replace(section, quotes=[lines[id] for id in chosen])
             for section, chosen in zip(sections, added, strict=True)
         ]
+
+    def _mark_clauses(
+        self, lines: Mapping[str, InjectedQuote]
+    ) -> dict[str, InjectedQuote]:
+        """Return the lines with their ended clauses marked, except by dropped memories."""
+        told = [quote for each in lines.values() for quote in (each, *each.related)]
+        ended = self._endings_of(list({quote.source_id for quote in told}))
+
+        def mark(quote: InjectedQuote) -> InjectedQuote:
+            """Return a quote with its ended clauses marked."""
+            clauses = [
+                each
+                for each in ended.get(quote.source_id, ())
+                if not self._edits.is_dropped(each.by)
+            ]
+            text = mark_ended_clauses(quote.text, clauses)
+            return replace(quote, text=text, related=tuple(map(mark, quote.related)))
+
+        return {id: mark(line) for id, line in lines.items()} if ended else {**lines}
 
     def sure_successors_of(self, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Yield (id, successor's id) for every sure successor of the statements with these ids."""
@@ -253,31 +275,47 @@ class SuccessorFinder:
         def find_contained_ending(
             text: str, ended: Sequence[values.EndedStatement]
         ) -> values.EndedStatement | None:
-            """Return the first of `ended` that a text mostly contains; skip endings by dropped memories."""
+            """Return the first of `ended` that a text mostly contains; skip endings by dropped memories.
+
+            A clause is skipped if the text says more.
+            """
             keywords = find_keywords(text)
             for each in ended:
-                sentence = find_keywords(each.sentence)
+                sentence = find_keywords(each.words)
                 share = ENDED_SHARE_MIN * len(sentence)
-                is_dropped = self._edits.is_dropped(each.by)
-                if not is_dropped and len(sentence & keywords) >= share:
+                is_over = not each.clause or keywords <= sentence
+                is_over &= not self._edits.is_dropped(each.by)
+                if is_over and len(sentence & keywords) >= share:
                     return each
             return None
 
-        newer: dict[str, InjectedQuote] = {}
+        def follow(ending: values.EndedStatement | None) -> dict[str, InjectedQuote]:
+            """Return {id: quote} of what ended a statement, of what ended that, and so on; empty for None."""
+            found: dict[str, InjectedQuote] = {}
+            while ending and ending.by not in found and len(found) < NEWER_MAX:
+                id, text = ending.by, ending.successor
+                each = make_newer(id, text, ending.at, "ended an older line")
+                # What ended a statement may have ended, too.
+                ending = find_contained_ending(text, self._endings_of([id]).get(id, ()))
+                found[id] = replace(each, ended_at=ending.at) if ending else each
+            return found
+
         ending = find_contained_ending(quote.text, ended)
         if ending:
             quote = replace(quote, ended_at=ending.at)
-        while ending and ending.by not in newer and len(newer) < NEWER_MAX:
-            id, text = ending.by, ending.successor
-            found = make_newer(id, text, ending.at, "ended an older line")
-            # What ended a statement may have ended, too.
-            ending = find_contained_ending(text, self._endings_of([id]).get(id, ()))
-            newer[id] = replace(found, ended_at=ending.at) if ending else found
+        newer = follow(ending)
+        clauses = [each.clause for each in ended if not self._edits.is_dropped(each.by)]
+        marked = {clause for *_, clause in locate_clauses(quote.text, clauses)}
+        since = [follow(each) for each in ended if each.clause in marked]
+        """What applies instead of clauses that will be marked in the quote, in the order of its endings."""
+        told = {id for each in since for id in each}
         waiting = [quote, *newer.values()]
         doubtful: dict[str, tuple[float, InjectedQuote]] = {}
         while waiting and len(newer) < NEWER_MAX:
             for odds, successor in self._find_successors(waiting.pop(0)):
                 memory = successor.memory
+                if memory.id in told:
+                    continue
                 found = make_newer(
                     memory.id,
                     successor.text,
@@ -299,7 +337,8 @@ class SuccessorFinder:
         if any(each.id in self._known for each in (*chain[:1], *later)):
             return [], []
         chain = [*(each for each in chain if each.id not in self._known), quote]
-        return chain, [
+        last = [[*each.values()][-1] for each in since]
+        return chain, [(SURE_MIN, each) for each in last if each.id not in newer] + [
             (odds, each)
             for odds, each in doubtful.values()
             if each.id not in newer and (each.said > newest.said or each in likely)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
+from mnemosyned.text.endings.clauses import leave_out_clauses, locate_clauses
 from mnemosyned.text.endings.statements import list_sentences
 
 
@@ -27,19 +28,69 @@ class EndingRecord:
     found_at: datetime
     undone: bool = False
     """Whether a person said that the older statement still applies."""
+    older_start: int = 0
+    """Where the ended clause begins in its sentence."""
+    older_end: int = 0
+    """Where the ended clause ends in its sentence; 0 if the whole sentence is ended."""
+
+
+def join_ended_clauses(ended: Sequence[EndedStatement]) -> tuple[EndedStatement, ...]:
+    """Return ended statements of a memory, with the whole sentence as ended if all its clauses are.
+
+    The clauses of a sentence that is ended as a whole are left out.
+    """
+    clauses: dict[str, list[str]] = {each.sentence: [] for each in ended if each.clause}
+    if not clauses:
+        return tuple(ended)
+    for each in ended:
+        clauses.get(each.sentence, []).append(each.clause)
+    joined = []
+    for each in ended:
+        parts = clauses.get(each.sentence, [])
+        if each.clause and "" in parts:
+            continue
+        is_over = bool(each.clause) and leave_out_clauses(each.sentence, parts) == ""
+        joined.append(replace(each, clause="") if is_over else each)
+    return tuple(joined)
+
+
+def mark_ended_clauses(text: str, ended: Sequence[EndedStatement]) -> str:
+    """Return a text that says until when its `ended` clauses applied: "(until 3 March 2026: it is in Oslo)".
+
+    At the beginning of a text, the words come first, as in "It is in Oslo (until …)": a summary would take a
+    parenthesis for a label. Successors are left out, as their memories may be forgotten.
+    """
+    by_clause = {each.clause: each for each in ended}
+    for start, end, clause in reversed(locate_clauses(text, by_clause)):
+        before, words, after = text[:start], text[start:end], text[end:]
+        until = f"(until {by_clause[clause].until}"
+        if before.endswith(f"{until}: ") or after.startswith(f" {until})"):
+            continue  # as in a learning, which is marked already
+        words = f"{until}: {words})" if before else f"{words} {until})"
+        text = f"{before}{words}{after}"
+    return text
 
 
 def remove_ended_sentences(
     memories: Sequence[MemoryRecord], ended: Mapping[str, Sequence[EndedStatement]]
 ) -> list[MemoryRecord]:
-    """Return the memories without their `ended` sentences; leave out memories without other sentences."""
+    """Return the memories without their `ended` sentences; leave out memories without other sentences.
+
+    An ended clause is left out, or marked if the rest of its sentence needs it.
+    """
     current: list[MemoryRecord] = []
     for memory in memories:
-        gone = {statement.sentence for statement in ended.get(memory.id, ())}
-        if not gone:
+        statements = ended.get(memory.id, ())
+        if not statements:
             current.append(memory)
             continue
-        left = [text for text in list_sentences(memory.content) if text not in gone]
+        left: list[str] = []
+        for text in list_sentences(memory.content):
+            of_text = [each for each in statements if each.sentence == text]
+            if all(each.clause for each in of_text):
+                rest = leave_out_clauses(text, [each.clause for each in of_text])
+                marked = mark_ended_clauses(text, of_text)
+                left.append(rest or marked)
         if left:
             current.append(replace(memory, content=" ".join(left)))
     return current

@@ -309,7 +309,7 @@ class Recoverable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedStatement:
-    """A sentence of a memory that no longer applies, and its newer successor."""
+    """A sentence of a memory that no longer applies, or a clause of it, and its newer successor."""
 
     at: datetime
     """Until when it applies: the time of the newer memory, or a later one that this names."""
@@ -320,12 +320,28 @@ class EndedStatement:
     sentence: str
     successor: str
     """The sentence of the newer memory."""
+    clause: str = ""
+    """The part of the sentence that no longer applies, while the rest does; empty for the whole sentence."""
+
+    @property
+    def words(self) -> str:
+        """The words that no longer apply: those of the clause, or of the sentence."""
+        return self.clause or self.sentence
+
+    @property
+    def until(self) -> str:
+        """Until when the words applied, as "3 March 2026"."""
+        at = instants.in_zone(self.at, None)
+        return f"{at.day} {at:%B %Y}"
 
     @property
     def note(self) -> str:
-        """When the sentence stopped applying, and what applies now: "until 3 March 2026, then: …"."""
-        at = instants.in_zone(self.at, None)
-        return f"until {at.day} {at:%B %Y}, then: {self.successor}"
+        """When the words stopped applying, and what applies now: "until 3 March 2026, then: …".
+
+        A clause comes first, as other words of its sentence still apply.
+        """
+        ended = f"“{self.clause}” " if self.clause else ""
+        return f"{ended}until {self.until}, then: {self.successor}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

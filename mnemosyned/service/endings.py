@@ -379,6 +379,8 @@ class EndingFinder:
                         newer=memory.id,
                         reason=ending.reason,
                         older_place=ending.places[0],
+                        older_start=ending.span[0],
+                        older_end=ending.span[1],
                         newer_place=ending.places[1],
                         found_at=self.clock.now(),
                     )
@@ -469,7 +471,7 @@ class EndingFinder:
                 id=record.older,
                 by=record.newer,
                 reason=record.reason,
-                sentence=statement.sentence,
+                sentence=statement.words,
                 successor=statement.successor,
                 at=statement.at,
                 found_at=record.found_at,
@@ -524,7 +526,8 @@ def _is_in_scope(
 def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> list[Hit]:
     """Return the hits with notes on ended statements, and the newer memory before the older.
 
-    A hit moves behind other hits that ended its main lines. Secrets are masked unless `reveal`.
+    A hit moves behind other hits that ended whole sentences of its main lines, but not behind those that
+    ended a clause. Secrets are masked unless `reveal`.
     """
     ids = [id for hit in hits for id in (hit.id, *(line.id for line in hit.lines))]
     ended = store.of(ids) if ids else {}
@@ -553,7 +556,7 @@ def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> lis
         added.add(hit.id)
         least = MAIN_SHARE * max((line.score for line in hit.lines), default=0.0)
         every = (hit.ended, *(line.ended for line in hit.lines if line.score >= least))
-        by = {each.by for ended in every for each in ended}
+        by = {each.by for ended in every for each in ended if not each.clause}
         for other in noted if by else ():
             if not by.isdisjoint((other.id, *(line.id for line in other.lines))):
                 add(other)
@@ -569,5 +572,6 @@ def mask_ended(ended: EndedStatement) -> EndedStatement:
     return replace(
         ended,
         sentence=mask_secrets(ended.sentence),
+        clause=mask_secrets(ended.clause),
         successor=mask_secrets(ended.successor),
     )

@@ -303,6 +303,7 @@ class EndedLine(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     """Why it ended: gone, changed, instead, now, corrected, or value for another value."""
     sentence: str
+    """The sentence that ended, or the clause of it that did."""
     successor: str
     """The newer sentence."""
     at: datetime

@@ -1,13 +1,14 @@
 """How surely the end of a fact is recognized: precision and recall by language and by kind.
 
-    python tests/bench/bench_endings.py [--half tune|held|subjects|plain] [--show] [--words]
+    python tests/bench/bench_endings.py [--half tune|held|subjects|plain|clauses] [--show] [--words]
 
 The pairs of `sets/endings` are an older and a newer text: half of them end what the older one says, half only
 look like it. Those of `subjects` are on subjects with several attributes, events and other cases: one in six
-ends. Those of `plain` say a change in a few plain words. Each newer text that ends something is also held
-against the older ones of all other pairs of its author and language, since a wrong candidate must stay open
-too. Texts are shown of the half `tune` alone, on which the model is fitted: `make fit-endings` says what it
-finds of an author whom it was not fitted on.
+ends. Those of `plain` say a change in a few plain words. In `sets/clauses.toml`, a newer text ends one of
+several facts of a sentence: that fact alone should be taken for ended. Each newer text that ends something is
+also held against the older ones of all other pairs of its author and language, since a wrong candidate must
+stay open too. Texts are shown of the half `tune` alone, on which the model is fitted: `make fit-endings` says
+what it finds of an author whom it was not fitted on.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from mnemosyned.text.endings.rating import find_ending
 from mnemosyned.text.endings.statements import SentenceMeanings
 
 SETS = Path(__file__).with_name("sets") / "endings"
-HALVES = ("tune", "held", "subjects", "plain")
+CLAUSES = SETS.parent / "clauses.toml"
+HALVES = ("tune", "held", "subjects", "plain", "clauses")
 RECALL_MIN, PRECISION_MIN = 0.80, 0.97
 
 
@@ -150,6 +152,29 @@ def report_half(
         )
 
 
+def report_clauses(report: Report, meanings: SentenceMeanings | None) -> None:
+    """Show of how many sentences the fact that ended is found, and of how many no other fact is."""
+    sets = tomllib.loads(CLAUSES.read_text(encoding="utf-8"))
+    rows: list[list[object]] = []
+    for name, part in (("A", sets["changes"][::2]), ("B", sets["changes"][1::2])):
+        ended: list[str] = []
+        for _, older, newer, _, _ in part:
+            found = find_ending(older, newer, meanings)
+            start, end = found.span if found else (0, 0)
+            ended.append(older[start : end or None] if found else "")
+        pairs = list(zip(part, ended, strict=True))
+        closed = [gone in words for (*_, gone, _), words in pairs]
+        kept = [holds not in words for (*_, holds), words in pairs]
+        both = sum(map(min, closed, kept))
+        rows.append([name, len(part), sum(closed), sum(kept), both])
+    headers = ["half", "sentences", "ended fact found", "other fact left", "both"]
+    report.table("Sentences of several facts", headers, rows)
+    wrong = sum(
+        bool(find_ending(older, newer, meanings)) for _, older, newer in sets["stays"]
+    )
+    report.figure(f"of {len(sets['stays'])} other pairs, taken for an end", wrong)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", choices=HALVES, help="only this half")
@@ -159,7 +184,10 @@ def main() -> int:
     report = Report("bench-endings")
     meanings = None if options.words else BearingRater(SentenceEncoder(), {})
     for half in [options.half] if options.half else HALVES:
-        report_half(report, half, meanings, show=options.show)
+        if half == "clauses":
+            report_clauses(report, meanings)
+        else:
+            report_half(report, half, meanings, show=options.show)
     return report.finish()
 
 

@@ -91,6 +91,80 @@ def test_an_ending_shows_both_sentences_and_its_time(ended: MemoryStore) -> None
     assert statement.reason == "now"
 
 
+TWO_FACTS = "The worker listens on 7070, and Priya owns the retries."
+WORKER = replace(ENDING, older_place=0, older_start=0, older_end=26)
+RETRIES = replace(WORKER, newer="again", older_start=32, older_end=54)
+
+
+@pytest.fixture
+def half_ended(store: MemoryStore) -> MemoryStore:
+    """A store with a sentence of two facts, of which a newer memory ended one."""
+    worker = replace(NEW, content="The worker listens on 7071 now.")
+    retries = replace(AGAIN, content="Ben owns the retries now.")
+    remember_batch(store, replace(OLD, content=TWO_FACTS), worker, retries)
+    store.endings.add([WORKER])
+    return store
+
+
+def test_an_ending_may_be_of_one_clause(half_ended: MemoryStore) -> None:
+    (statement,) = half_ended.endings.of(["old"])["old"]
+
+    assert half_ended.endings.find(limit=10) == [WORKER]
+    assert statement.sentence == TWO_FACTS
+    assert statement.clause == statement.words == "The worker listens on 7070"
+    assert statement.note.startswith("“The worker listens on 7070” until ")
+
+
+@pytest.mark.parametrize("newer", ["new", "again"])
+def test_two_endings_of_two_clauses_end_their_sentence(
+    half_ended: MemoryStore, newer: str
+) -> None:
+    half_ended.endings.add([replace(RETRIES, newer=newer)])
+
+    statements = half_ended.endings.of(["old"])["old"]
+
+    assert {each.by for each in statements} == {"new", newer}
+    assert [each.words for each in statements] == [TWO_FACTS, TWO_FACTS]
+
+
+def test_an_ending_of_the_sentence_has_those_of_its_clauses(
+    half_ended: MemoryStore,
+) -> None:
+    half_ended.endings.add([replace(WORKER, newer="again", older_end=0)])
+
+    (statement,) = half_ended.endings.of(["old"])["old"]
+
+    assert (statement.by, statement.words) == ("again", TWO_FACTS)
+
+
+def test_an_ending_of_a_clause_takes_the_place_of_one_of_the_sentence(
+    half_ended: MemoryStore,
+) -> None:
+    whole = replace(WORKER, older_end=0)
+
+    assert half_ended.endings.add([whole], judged=["new"]) == 2
+    assert half_ended.endings.add([WORKER], judged=["new"]) == 2
+    assert half_ended.endings.find(limit=10) == [WORKER]
+
+
+def test_an_ending_of_a_clause_that_is_lost_ends_nothing(
+    half_ended: MemoryStore,
+) -> None:
+    half_ended.endings.add([replace(RETRIES, older_end=90)])
+
+    assert len(half_ended.endings.find(limit=10)) == 2
+    assert [each.by for each in half_ended.endings.of(["old"])["old"]] == ["new"]
+
+
+def test_an_ending_of_a_clause_is_undone_with_the_others(
+    half_ended: MemoryStore,
+) -> None:
+    half_ended.endings.add([RETRIES])
+
+    assert half_ended.endings.undo("old") == 2
+    assert half_ended.endings.of(["old"]) == {}
+
+
 def test_a_statement_applies_until_the_time_that_its_successor_names(
     store: MemoryStore,
 ) -> None:

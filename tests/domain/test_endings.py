@@ -8,6 +8,7 @@ import pytest
 from domain.test_patterns import is_ambiguous
 from support.cases import each_case
 
+from mnemosyned.text.endings.clauses import leave_out_clauses, list_clauses
 from mnemosyned.text.endings.plain import A_PLACE, only_looks_like_end
 from mnemosyned.text.endings.rating import (
     CUE_COUNT,
@@ -648,3 +649,124 @@ def test_of_a_long_text_only_the_beginning_is_read() -> None:
     assert find_ending_statements(new + filler)
     assert not find_ending_statements(filler + ". " + new)
     assert not find_ending_statements(new[:-5] + " " * READ_CHARS_MAX)
+
+
+@each_case(
+    ("sentence", "clauses"),
+    [
+        (
+            "The worker listens on 7070, and Priya owns the retries.",
+            ["The worker listens on 7070", "Priya owns the retries"],
+        ),
+        (
+            "Standup is at 10, retro on Friday and the demo room is B2.",
+            ["Standup is at 10", "retro on Friday", "the demo room is B2"],
+        ),
+        (
+            "We deploy with Helm; the charts live in the infra repo.",
+            ["We deploy with Helm", "the charts live in the infra repo"],
+        ),
+        (
+            "The cache, which lives in eu-west-1, holds entries for 20 minutes.",
+            ["The cache lives in eu-west-1", "The cache holds entries for 20 minutes"],
+        ),
+        (
+            "Wir hosten bei Hetzner und die Domain liegt bei INWX.",
+            ["Wir hosten bei Hetzner", "die Domain liegt bei INWX"],
+        ),
+        (
+            "J'habite à Lyon et ma mère habite à Nantes.",
+            ["J'habite à Lyon", "ma mère habite à Nantes"],
+        ),
+        (
+            "Сервер слушает порт 8000, а резервные копии делает Олег.",
+            ["Сервер слушает порт 8000", "резервные копии делает Олег"],
+        ),
+        ("Priya owns retries and mailer templates.", []),
+        ("Anna, Ben and Clara review the changes of the billing team.", []),
+        ("When the nightly build fails, Tom gets a message.", []),
+        ("On the Iris project, names are in English.", []),
+        ("We do not deploy with Helm, but with Kustomize since May.", []),
+        ("Priya owns the retries, she also wrote them.", []),
+    ],
+)
+def test_a_sentence_has_clauses(sentence: str, clauses: list[str]) -> None:
+    assert [each.text for each in list_clauses(sentence)] == clauses
+
+
+@each_case(
+    ("older", "newer", "ended"),
+    [
+        (
+            "The worker listens on 7070, and Priya owns the retries.",
+            "The worker listens on 7071 now.",
+            "The worker listens on 7070",
+        ),
+        (
+            "Standup is at 10, retro on Friday and the demo room is B2.",
+            "The demo room is C4 now.",
+            "the demo room is B2",
+        ),
+        (
+            "Wir hosten bei Hetzner und die Domain liegt bei INWX.",
+            "Die Domain ist von INWX zu Netcup umgezogen.",
+            "die Domain liegt bei INWX",
+        ),
+        (
+            "The worker listens on 7070, and Priya owns the retries.",
+            "The gateway listens on 7443 now.",
+            None,
+        ),
+        ("The worker listens on 7070.", "The worker listens on 7071 now.", ""),
+    ],
+)
+def test_a_statement_ends_one_clause(older: str, newer: str, ended: str | None) -> None:
+    found = find_ending(older, newer)
+
+    assert (found and older[slice(*found.span)]) == ended
+
+
+@each_case(
+    ("sentence", "clause", "rest"),
+    [
+        (
+            "The worker listens on 7070, and Priya owns the retries.",
+            "The worker listens on 7070",
+            "Priya owns the retries.",
+        ),
+        (
+            "The worker listens on 7070, and Priya owns the retries.",
+            "Priya owns the retries",
+            "The worker listens on 7070.",
+        ),
+        (
+            "Standup is at 10, retro on Friday and the demo room is B2.",
+            "retro on Friday",
+            "Standup is at 10 and the demo room is B2.",
+        ),
+        (
+            "The worker listens on 7070 and writes its logs to Loki.",
+            "The worker listens on 7070",
+            None,
+        ),
+        (
+            "The worker listens on 7070, and Priya looks after it.",
+            "The worker listens on 7070",
+            None,
+        ),
+        (
+            "The cache, which lives in eu-west-1, holds entries for 20 minutes.",
+            "which lives in eu-west-1",
+            None,
+        ),
+        (
+            "The worker listens on 7070.",
+            "Priya owns the retries",
+            "The worker listens on 7070.",
+        ),
+    ],
+)
+def test_a_clause_is_left_out_if_the_rest_stands_alone(
+    sentence: str, clause: str, rest: str | None
+) -> None:
+    assert leave_out_clauses(sentence, [clause]) == rest

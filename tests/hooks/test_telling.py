@@ -864,3 +864,17 @@ def test_a_session_in_an_excluded_folder_is_neither_stored_nor_told(
         is_out = folder != "clients"
         assert (told == "") is is_out
         assert (shop.texts(f"codex:x{number}") == []) is is_out
+
+
+def test_a_line_of_two_facts_is_told_with_the_ended_one_marked(shop: Shop) -> None:
+    shop.say("The worker listens on 7070, and Priya owns the retries.", session="c7")
+    newer = "The worker listens on 7071 now."
+    shop.say(newer, session="c9", minutes=600)
+    shop.call(Endings())
+
+    asked = shop.codex("s5").ask("Who owns the retries of the worker?")
+
+    assert "user] The worker listens on 7070 (until 16 March 2026), and Priya" in asked
+    assert f"(later: [2026-03-16, claude-code, user] {newer})" in asked
+    lines = shop.injections(session="codex:s5").injections[0].lines
+    assert not any("7070" in line.text and newer in line.text for line in lines)

@@ -93,6 +93,82 @@ def test_recall_shows_the_successor_and_the_end_of_the_older(
     assert memory.list().ended == {old: ended.at}
 
 
+TWO_FACTS = "The worker listens on 7070, and Priya owns the retries."
+WORKER = "The worker listens on 7071 now."
+
+
+def test_recall_and_context_say_which_clause_applied_until_when(
+    memory: DatedMemory,
+) -> None:
+    (old,) = memory.say(TWO_FACTS)
+    memory.clock.moment += timedelta(days=3)
+    memory.say(WORKER, session="b")
+
+    (ended,) = memory.ended()
+    hits = memory.recall("who owns the retries of the worker?").hits
+    system = memory.context("Who owns the retries of the worker?").system
+
+    assert (ended.id, ended.sentence) == (old, "The worker listens on 7070")
+    note = f"“The worker listens on 7070” until 4 March 2026, then: {WORKER}"
+    assert [each.note for hit in hits for each in hit.ended] == [note]
+    assert f"({note})" in system
+    assert memory.list().ended == {}
+
+
+@pytest.mark.parametrize(("said", "told"), [
+    (TWO_FACTS, "Priya owns the retries."),
+    ("The worker listens on 7070 and writes its logs to Loki.",
+     "The worker listens on 7070 (until 4 March 2026) and writes its logs to Loki."),
+])  # fmt: skip
+def test_a_summary_tells_the_clause_that_applies(
+    memory: DatedMemory, said: str, told: str
+) -> None:
+    memory.say(said, *reports())
+    memory.sleep(force=True)
+    memory.clock.moment += timedelta(days=3)
+    memory.say(WORKER, session="b")
+    (ended,) = memory.ended()
+
+    assert told in memory.summary()
+    assert said not in memory.summary()
+    memory.undo_ending(ended.id)
+    assert said in memory.summary()
+
+
+def test_two_endings_of_clauses_take_the_sentence_out_of_a_summary(
+    memory: DatedMemory,
+) -> None:
+    memory.say(TWO_FACTS, *reports(), WORKER, "Ben owns the retries now.")
+    memory.sleep(force=True)
+
+    assert len(memory.ended()) == 2
+    assert "Priya" not in memory.summary()
+    assert "7070" not in memory.summary()
+
+
+def test_an_edit_takes_the_ending_of_a_clause_back(memory: DatedMemory) -> None:
+    (old,) = memory.say(TWO_FACTS)
+    memory.say(WORKER, session="b")
+    assert memory.ended()
+
+    memory.edit(old, text="Priya owns the retries.")
+    assert memory.ended() == []
+
+    memory.edit(old, text=f"Hello. {TWO_FACTS}")
+    assert [each.sentence for each in memory.ended()] == ["The worker listens on 7070"]
+
+
+def test_a_learning_is_told_with_its_ended_clause_marked(memory: DatedMemory) -> None:
+    memory.say("We always use Redis for the cache, and tests always run in Docker.")
+    memory.say("We no longer use Redis for the cache.", session="b")
+    assert memory.ended()
+
+    told = str(memory.learnings().learnings)
+
+    assert "tests always run in Docker" in told
+    assert "We always use Redis for the cache (until 1 March 2026), and" in told
+
+
 def test_an_ending_is_found_with_the_original_after_sleep(memory: DatedMemory) -> None:
     old, _ = memory.say_port()
     memory.sleep(force=True)

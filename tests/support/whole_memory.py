@@ -93,6 +93,8 @@ def surround(store: MemoryStore) -> None:
                 newer="blue",
                 reason="changed",
                 older_place=0,
+                older_start=4,
+                older_end=15,
                 newer_place=0,
                 found_at=NOON,
             )

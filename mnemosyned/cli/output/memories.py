@@ -160,9 +160,10 @@ def _quote_original(hit: Hit, line: Line, matching: Sequence[str]) -> str:
 
 
 def _ended_text(ended: EndedStatement) -> str:
-    """Return until when a statement applied, and the newer statement, on one line."""
+    """Return until when a statement or clause applied, and the newer statement, on one line."""
     successor = cut_text(ended.successor, LINE_CHARS)
-    return f"until {local_time(ended.at)}, then: “{successor}”"
+    clause = f"“{cut_text(ended.clause, LINE_CHARS)}” " if ended.clause else ""
+    return f"{clause}until {local_time(ended.at)}, then: “{successor}”"
 
 
 def _dim_note(note: str) -> str:

@@ -8,7 +8,7 @@ from operator import attrgetter
 from types import MappingProxyType
 
 from mnemosyned.memory import listing, values
-from mnemosyned.memory.endings import EndingRecord
+from mnemosyned.memory.endings import EndingRecord, join_ended_clauses
 from mnemosyned.storage.common.rows import ENDINGS, stored_values
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
@@ -24,7 +24,7 @@ from mnemosyned.text.endings.statements import sentence_at
 
 INVOLVED = "AND (older_id = ANY(%(ids)s::text[]) OR newer_id = ANY(%(ids)s::text[]))"
 _BY_NEWER = "AND newer_id = ANY(%(ids)s::text[])"
-_key = attrgetter("older", "newer", "older_place")
+_key = attrgetter("older", "newer", "older_place", "older_start", "older_end")
 ENDINGS_OF_MAX = 1_000
 """Endings read for one answer."""
 
@@ -70,16 +70,20 @@ def read_ended(
         most=ENDINGS_OF_MAX,
     )
     quoted = _quote_endings(session, endings).items()
-    ended: dict[str, dict[int, values.EndedStatement]] = {}
+    ended: dict[str, dict[tuple[int, int, int], values.EndedStatement]] = {}
     for ending, statement in sorted(quoted, key=lambda each: each[1].at, reverse=True):
-        ended.setdefault(ending.older, {})[ending.older_place] = statement
-    return {id: tuple(by_place.values()) for id, by_place in ended.items()}
+        place = (ending.older_place, ending.older_start, ending.older_end)
+        ended.setdefault(ending.older, {})[place] = statement
+    return {id: join_ended_clauses([*each.values()]) for id, each in ended.items()}
 
 
 def _quote_endings(
     session: CommonSession, endings: Sequence[EndingRecord]
 ) -> dict[EndingRecord, values.EndedStatement]:
-    """Return {ending: ended statement with both sentences}; endings with a missing memory are left out."""
+    """Return {ending: ended statement with both sentences}.
+
+    Endings with a missing memory are left out, and those of a clause beyond its sentence, as of an edited one.
+    """
     involved = {id for each in endings for id in (each.older, each.newer)}
     memories = session.memories(list(involved)) if involved else {}
     return {
@@ -87,14 +91,19 @@ def _quote_endings(
             at=announced_start(successor, memories[ending.newer].created_at),
             by=ending.newer,
             reason=ending.reason,
-            sentence=sentence_at(memories[ending.older].content, ending.older_place),
+            sentence=sentence,
             successor=successor,
+            clause=sentence[ending.older_start : ending.older_end],
         )
         for ending in endings
         if {ending.older, ending.newer} <= memories.keys()
-        for successor in [
-            sentence_at(memories[ending.newer].content, ending.newer_place)
+        for sentence, successor in [
+            (
+                sentence_at(memories[ending.older].content, ending.older_place),
+                sentence_at(memories[ending.newer].content, ending.newer_place),
+            )
         ]
+        if ending.older_end <= len(sentence) or not sentence
     }
 
 
@@ -220,8 +229,8 @@ class EndingStore(StorePart):
         condition = "".join(text for value, text in conditions if value is not None)
         return ENDINGS.find(
             session,
-            f"{condition}ORDER BY found_at DESC, newer_id DESC, older_id DESC, older_place DESC "
-            "LIMIT %(most)s OFFSET %(seen)s",
+            f"{condition}ORDER BY found_at DESC, newer_id DESC, older_id DESC, older_place DESC, "
+            "older_start DESC, older_end DESC LIMIT %(most)s OFFSET %(seen)s",
             id=id,
             undone=undone,
             moment=after and after.moment,
@@ -300,6 +309,8 @@ def _withdraw_endings(
                 older_id=each.older,
                 newer_id=each.newer,
                 older_place=each.older_place,
+                older_start=each.older_start,
+                older_end=each.older_end,
             )
             withdrawn.append(each.older)
     return withdrawn

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from mnemosyned.conversation.learnings import comparison
 from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import MemoryEdit
+from mnemosyned.memory.endings import mark_ended_clauses
 from mnemosyned.memory.exchange import ForgottenCopy
 from mnemosyned.memory.listing import LearningFilter, Place, RecordKind
 from mnemosyned.memory.values import Learning, MemoryRecord
@@ -290,7 +292,10 @@ class LearningStore(StorePart):
 def _drop_ended(
     session: CommonSession, learnings: Sequence[Learning]
 ) -> list[Learning]:
-    """Return the learnings whose memory is not superseded and whose sentence no newer memory ended."""
+    """Return the learnings whose memory is not superseded and whose sentence no newer memory ended.
+
+    An ended clause in a learning is marked.
+    """
     ids = [learning.memory for learning in learnings if learning.memory]
     if not ids:
         return [*learnings]
@@ -306,13 +311,14 @@ def _drop_ended(
         if positions.get(learning.memory or "") in superseded:
             continue
         words = comparison.find_content_words(parse_terms(learning.text))
-        sentences = [each.sentence for each in ended.get(learning.memory or "", ())]
+        statements = ended.get(learning.memory or "", ())
         if not any(
-            len(words & comparison.find_content_words(parse_terms(sentence)))
-            >= comparison.SUBJECT_OVERLAP_MIN * len(words)
-            for sentence in sentences
+            len(words & comparison.find_content_words(parse_terms(each.words)))
+            >= (1.0 if each.clause else comparison.SUBJECT_OVERLAP_MIN) * len(words)
+            for each in statements
         ):
-            current.append(learning)
+            text = mark_ended_clauses(learning.text, statements)
+            current.append(replace(learning, text=text) if statements else learning)
     return current
 
 

@@ -354,10 +354,11 @@ class ListStore(StorePart):
             [summary for summary in summaries if summary],
             following,
             {
-                id: max(statement.at for statement in statements)
+                id: max(ends)
                 for id, statements in endings.read_ended(
                     session, [memory.id for memory in memories.values()]
                 ).items()
+                if (ends := [each.at for each in statements if not each.clause])
             },
         )
 

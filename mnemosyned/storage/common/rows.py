@@ -257,7 +257,11 @@ INJECTIONS = RecordTable(
     "injection", Injection, "id", "lines", {"kind": "injection_kind"}
 )
 BRIEFING_EDITS = RecordTable("briefing_line", BriefingEdit, "id")
-ENDINGS = RecordTable("ending", endings.EndingRecord, "newer_id, older_id, older_place")
+ENDINGS = RecordTable(
+    "ending",
+    endings.EndingRecord,
+    "newer_id, older_id, older_place, older_start, older_end",
+)
 FORGOTTEN = RecordTable("forgotten", exchange.RecoverableRecord, "id")
 CLOCK = RecordTable("clock_seen", clock.Sighting, "moment")
 FOLDERS = RecordTable("watched_folder", exchange.FollowedFolder, "path")

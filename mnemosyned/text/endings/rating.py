@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import chain, compress, groupby
 from operator import eq
-from typing import Any
+from typing import Any, NamedTuple
 
 from mnemosyned.text import rule_files, word_cache
 from mnemosyned.text.endings import plain
+from mnemosyned.text.endings.clauses import list_clauses
 from mnemosyned.text.endings.statements import (
     CUES,
     DOUBTS,
@@ -38,8 +39,12 @@ CUE_COUNT, SHARE, VALUE_SHARE, FORMER_SHARE = 8, 11, 55, 69
 it has, the first share where a cue comes with another value, and the share of named former values."""
 PLAIN_SHARE_MIN, PLAIN_VALUE_SHARE_MIN, PLAIN_MARGIN = 0.67, 0.44, 0.7
 """Shares from which words say plainly that a statement ends, and how much less odds then have to be."""
-CLAUSE_MARGIN = 0.7
-"""How much higher odds have to be of a part of a sentence, which says less of what it is on."""
+CLAUSE_MARGIN, OLD_CLAUSE_MARGIN = 0.7, 1.3
+"""How much higher odds have to be of a part of the newer sentence, which says less of what it is on, and of a
+clause of the older one. With 0.7 for that, the half `tune` has as many wrong ends more as right ones."""
+CLAUSES_WORDS_MIN, CLAUSE_SHARE_MIN = 4, 0.3
+"""Words of a sentence from which it is read for clauses, and the share of a clause's words from which it is
+rated: of those that begin like words that are looked for."""
 UNLIKELY = "unlikely"
 """The sign of a statement that, by its vector, reports no change: it ends another one only by sure rules."""
 SAME_START = 3
@@ -58,11 +63,13 @@ class Ending:
     cue: str
     """The words of the newer sentence that say so, in lower case; empty for `value`."""
     older: str
-    """The sentence that is ended."""
+    """The sentence that is ended, or a clause of it."""
     newer: str
     """The sentence that ends it, or a part of that sentence."""
     places: tuple[int, int] = (0, 0)
     """The numbers of the two sentences in their texts, from 0, as `sentence_at` counts them."""
+    span: tuple[int, int] = (0, 0)
+    """Start and end of the clause in its sentence; (0, 0) if the whole sentence is ended."""
 
 
 def find_ending(
@@ -122,45 +129,107 @@ def rate_endings(
     Odds above 0 are high enough to store the ending. Vectors are compared only for pairs that their
     words do not rule out; the result is None if they rule out all.
     """
-    model = _read_model()
-    pairs: list[tuple[float, Statement, list[float], float]] = []
+    pairs: list[RatedPair] = []
     starts = {key[:SAME_START] for key in plain.sought_words(new)}
     for old in read_statements(older):
         if starts.isdisjoint(word.key[:SAME_START] for word in old.words):
             continue
-        if plain.are_on_two_subjects(old, new, by_words=not meanings):
-            continue
-        if plain.surely_ends(old, new, meanings):
-            pairs, meanings = [(SURE_ODDS, old, [], 0.0)], None
+        is_repeated = len(old.words) < CLAUSES_WORDS_MIN or new.text in old.text
+        clauses = () if is_repeated else list_clauses(old.text)
+        near = [
+            replace(each, place=old.place)
+            for each in clauses
+            if CLAUSE_SHARE_MIN * len(each.words)
+            <= sum(word.key[:SAME_START] in starts for word in each.words)
+        ]
+        found = [
+            rated
+            for part in (*near, old)
+            if (rated := _rate_by_words(part, new, meanings))
+        ]
+        if sure := [rated for rated in found if not rated.features]:
+            pairs, meanings = sure, None
             break
-        if UNLIKELY in new.signs or _removes_alike(old, new):
-            continue
-        if plain.only_looks_like_end(old, new):
-            continue
-        features = list_features(old, new)
-        odds = _add_trees("words", features)
-        margin = SURE_ODDS if moves_thing(old, new) else plain_margin(features)
-        margin = max(margin, value_margin(old, new), wording_margin(old, new))
-        is_possible = odds >= model["words"]["excluded"] or margin > PLAIN_MARGIN
-        if (is_possible or not meanings) and new.text not in old.text:
-            pairs.append((odds - model["words"]["least"], old, features, margin))
+        pairs += found
     if meanings and pairs:
-        compared = meanings.compare(new.text, [old.text for _, old, *_ in pairs])
+        least = _read_model()["vectors"]["least"]
+        compared = meanings.compare(new.text, [each.old.text for each in pairs])
         for place, (cosine, likely) in enumerate(compared):
             _, old, features, margin = pairs[place]
             features += [cosine, cosine * bool(new.cues), likely]
             odds = _add_trees("vectors", features) + margin
             odds -= CLAUSE_MARGIN if plain.CLAUSE in new.signs else 0.0
-            pairs[place] = odds - model["vectors"]["least"], old, features, margin
+            odds -= OLD_CLAUSE_MARGIN if old.span[1] else 0.0
+            pairs[place] = pairs[place]._replace(odds=odds - least)
     if not pairs:
         return None
-    odds, old, *_ = max(pairs, key=lambda pair: pair[0])
-    found = dict(new.cues)
-    if not found and (change := plain.find_change(new)):
-        found = {"changed": change}
-    reason = next(iter(found), "value")
-    cue = found[reason][0] if found else ""
-    return odds, Ending(reason, cue, old.text, new.text, (old.place, new.place))
+    odds, old, *_ = max(pairs, key=lambda pair: pair.odds)
+    cues = dict(new.cues)
+    if not cues and (change := plain.find_change(new)):
+        cues = {"changed": change}
+    reason = next(iter(cues), "value")
+    cue = cues[reason][0] if cues else ""
+    (sentence,) = (each for each in read_statements(older) if each.place == old.place)
+    span = _find_ended_span(sentence, new, pairs)
+    return odds, Ending(reason, cue, old.text, new.text, (old.place, new.place), span)
+
+
+class RatedPair(NamedTuple):
+    """How likely a new statement ends a sentence or clause."""
+
+    odds: float
+    old: Statement
+    features: list[float]
+    """Empty where words alone are sure."""
+    margin: float
+
+
+def _rate_by_words(
+    old: Statement, new: Statement, meanings: SentenceMeanings | None
+) -> RatedPair | None:
+    """Return the log odds, by words, that `new` ends `old`; None if words rule it out."""
+    if plain.are_on_two_subjects(old, new, by_words=not meanings):
+        return None
+    if plain.surely_ends(old, new, meanings):
+        return RatedPair(SURE_ODDS, old, [], 0.0)
+    if UNLIKELY in new.signs or _removes_alike(old, new):
+        return None
+    if plain.only_looks_like_end(old, new):
+        return None
+    model = _read_model()["words"]
+    features = list_features(old, new)
+    odds = _add_trees("words", features)
+    margin = SURE_ODDS if moves_thing(old, new) else plain_margin(features)
+    margin = max(margin, value_margin(old, new), wording_margin(old, new))
+    is_possible = odds >= model["excluded"] or margin > PLAIN_MARGIN
+    if (is_possible or not meanings) and new.text not in old.text:
+        return RatedPair(odds - model["least"], old, features, margin)
+    return None
+
+
+def _find_ended_span(
+    sentence: Statement, new: Statement, pairs: Sequence[RatedPair]
+) -> tuple[int, int]:
+    """Return start and end of the clauses that `new` ends in a sentence; (0, 0) for the whole sentence.
+
+    If no clause is likely to be ended, but the sentence is, it is the one with most words in common.
+    """
+    clauses = list_clauses(sentence.text)
+    likely = {
+        each.old.span
+        for each in pairs
+        if each.odds > 0 and each.old.place == sentence.place
+    }
+    ended = [each.span in likely for each in clauses]
+    if not any(ended):
+        keys = {word.key for word in new.words}
+        shared = [sum(word.key in keys for word in each.words) for each in clauses]
+        is_clear = shared.count(max(shared, default=0)) == 1
+        ended = [is_clear and count == max(shared) for count in shared]
+    if all(ended) or not any(ended):
+        return 0, 0
+    first, last = ended.index(True), len(ended) - ended[::-1].index(True) - 1
+    return clauses[first].span[0], clauses[last].span[1]
 
 
 def _removes_alike(old: Statement, new: Statement) -> bool:

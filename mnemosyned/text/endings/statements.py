@@ -60,12 +60,19 @@ class LanguageRules:
     def __init__(self, code: str, table: Mapping[str, str]) -> None:
         """Read the patterns and words of a table; `code` is that of its language."""
         self.code = code
-        texts = {name: text for name, text in table.items() if name != "empty"}
+        self.joints = table["joints"]
+        others = ("empty", "joints")
+        texts = {name: text for name, text in table.items() if name not in others}
         hints = "|".join(f"(?:{texts[name]})" for name in CUES)
         self.patterns = {
             name: compile_on_use(rf"(?<![\w-])(?:{text}){_WORD_ENDS}")
             for name, text in texts.items()
-        } | {"hint": compile_on_use(rf"(?<!\w)(?:{hints})")}
+        } | {
+            "hint": compile_on_use(rf"(?<!\w)(?:{hints})"),
+            "joints": compile_on_use(
+                rf"(?:[,;:]| [–—-]) (?:(?:{self.joints}) )?| (?:{self.joints}) "
+            ),
+        }
         language = next(each for each in LANGUAGES if each.code == code)
         words = f"{table['empty']} {language.stop_words} {language.question_stop_words}"
         self.empty = frozenset(fold_case(words).split())
@@ -95,7 +102,7 @@ _FIRST_DAY = compile_on_use(rf"(?<!\w)(?:{_SHARED['firsts']})(?!\w)")
 NAMING = ("naming", "renaming")
 PATTERNS = {
     name: compile_on_use(rf"(?<!\w)(?:{_SHARED[name]})(?!\w)")
-    for name in (*NAMING, "residing", "removing")
+    for name in (*NAMING, "residing", "removing", "relative", "bound")
 } | {
     "day": compile_on_use(
         rf"(?<![\w.:,])(?:(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º|°)?|{_SHARED['firsts']}) (?:of |de |di )?{_MONTH}"
@@ -150,6 +157,8 @@ class Statement:
     """The words with content that it names as a former value: "Hetzner" in "from Hetzner to OVH"."""
     place: int = 0
     """The number of the sentence in its text, from 0."""
+    span: tuple[int, int] = (0, 0)
+    """Of a clause: its start and end in the sentence; (0, 0) for a whole sentence."""
 
 
 @clear_on_forget
@@ -160,7 +169,7 @@ def read_statements(text: str) -> tuple[Statement, ...]:
     if len(text) > READ_CHARS_MAX:
         del sentences[-1:]  # it is cut
     read = (
-        _read_statement(sentence, place)
+        read_statement(sentence, place)
         for place, sentence in enumerate(sentences[:SENTENCES_MAX])
         if not sentence.rstrip(' "”»').endswith("?")
     )
@@ -175,7 +184,7 @@ def find_languages(low: str) -> list[LanguageRules]:
     return [each for each, score in zip(RULES, scores, strict=True) if score == most]
 
 
-def _read_statement(sentence: str, place: int) -> Statement | None:
+def read_statement(sentence: str, place: int) -> Statement | None:
     """Return a sentence as a statement, by the rules of its language; None without content or if too long."""
     text = sentence.replace("’", "'")
     low = text.lower()

@@ -1,0 +1,151 @@
+"""Clauses: parts of a sentence that each state a fact, of which a newer statement may end one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+from mnemosyned.text.endings.plain import ARTICLES, DEFINITE, INDEFINITE, WORDS, has
+from mnemosyned.text.endings.statements import (
+    PATTERNS,
+    RULES,
+    SENTENCES_CACHED_MAX,
+    Statement,
+    find_languages,
+    read_statement,
+)
+from mnemosyned.text.rule_files import compile_on_use
+from mnemosyned.text.word_cache import clear_on_forget
+
+CONTENT_MIN, WORDS_MIN = 2, 3
+"""Words with content, and words but articles, of a part of a sentence that states a fact."""
+_MAY_JOIN = compile_on_use(
+    rf"[,;:] | [–—-] | (?:{'|'.join(each.joints for each in RULES)}) "
+)
+"""What parts clauses in any language: most sentences have nothing of it."""
+
+
+@clear_on_forget
+@lru_cache(maxsize=SENTENCES_CACHED_MAX)
+def list_clauses(sentence: str) -> tuple[Statement, ...]:
+    """Return the clauses of a sentence as statements with a `span`; empty if it states one fact.
+
+    The subject before a relative clause is repeated: "the cache, which is in Oslo, keeps entries" has the
+    clauses "the cache is in Oslo" and "the cache keeps entries". A part without a fact belongs to the clause
+    next to it.
+    """
+    low = sentence.lower()
+    if not _MAY_JOIN.search(low):
+        return ()
+    parts = list(_split_at_joints(sentence, low)) if len(low) == len(sentence) else []
+    clauses: list[Statement] = []
+    begin, head = -1, ""
+    """Where text begins that states no fact yet, and such text before a relative clause."""
+    for start, end in parts if len(parts) > 1 else ():
+        relative = PATTERNS["relative"].match(low, start) if start else None
+        if relative:
+            about = sentence[max(begin, 0) : start].rstrip(" ,")
+            about = about if begin >= 0 else about.rpartition(" ")[2]
+            text = about + sentence[relative.end() : end]
+            if clause := _read_clause(text, start, end):
+                clauses.append(clause)
+                begin, head = -1, about if begin >= 0 else ""
+                continue
+        first = start if begin < 0 else begin
+        clause = _read_clause(f"{head} {sentence[first:end]}".lstrip(), first, end)
+        if clause and not PATTERNS["bound"].match(low, start):
+            clauses.append(clause)
+            begin, head = -1, ""
+        elif clauses and begin < 0 and not head:
+            first, _ = clauses[-1].span
+            longer = _read_clause(sentence[first:end], first, end)
+            clauses[-1] = longer or replace(clauses[-1], span=(first, end))
+        else:
+            begin = first
+    return tuple(clauses) if len(clauses) > 1 else ()
+
+
+def _read_clause(text: str, start: int, end: int) -> Statement | None:
+    """Return a part of a sentence as a statement; None if it states no fact."""
+    read = read_statement(text, 0)
+    words = [each for each in read.frame if each.key not in ARTICLES] if read else []
+    if not read or not words or words[0].key in WORDS["pronouns"]:
+        return None
+    is_fact = len(read.words) >= CONTENT_MIN
+    is_fact &= len(words) + len(read.cues) >= WORDS_MIN
+    return replace(read, span=(start, end)) if is_fact else None
+
+
+def _split_at_joints(sentence: str, low: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each part of a sentence between commas, "and" and the like."""
+    joints = max(
+        (list(rules.patterns["joints"].finditer(low)) for rules in find_languages(low)),
+        key=lambda joints: sum(joint.end() - joint.start() for joint in joints),
+    )
+    start, last = 0, len(sentence.rstrip(' .!;:"”»'))
+    for joint in joints:
+        if start < joint.start() and joint.end() < last:
+            yield start, joint.start()
+            start = joint.end()
+    if start < last:
+        yield start, last
+
+
+def locate_clauses(text: str, clauses: Iterable[str]) -> list[tuple[int, int, str]]:
+    """Return (start, end, clause) of the clauses that occur in a text, in order, whatever its line breaks.
+
+    If clauses overlap, only the first one in the text is returned.
+    """
+    found: list[tuple[int, int, str]] = []
+    for clause in clauses:
+        words = r"\s+".join(map(re.escape, clause.split()))
+        if words and (match := re.search(words, text)):
+            found.append((*match.span(), clause))
+    found.sort()
+    return [
+        each
+        for number, each in enumerate(found)
+        if all(each[0] >= end for _, end, _ in found[:number])
+    ]
+
+
+def leave_out_clauses(sentence: str, clauses: Iterable[str]) -> str | None:
+    """Return a sentence without some of its clauses, "" if none is left, None if the rest needs them.
+
+    The other clauses need them if they have no subject of their own, or refer to another clause.
+    """
+    spans = locate_clauses(sentence, clauses)
+    if not spans:
+        return sentence
+    parts = list_clauses(sentence)
+    gone = [
+        any(2 * (min(z, end) - max(a, start)) > end - start for a, z, _ in spans)
+        for start, end in (part.span for part in parts)
+    ]
+    if all(gone):
+        return "" if parts else None
+    first = gone.index(False)
+    begin = parts[first].span[0] if first else 0
+    is_subject = (
+        not first
+        or sentence[begin].isupper()
+        or parts[first].frame[0].key in DEFINITE | INDEFINITE
+        or "i" in parts[first].signs
+    )
+    refers = any(
+        has(part, "referring") or has(part, "pronouns") or has(part, "others")
+        for part, is_gone in zip(parts, gone, strict=True)
+        if not is_gone
+    )
+    is_whole = all(part.text == sentence[slice(*part.span)] for part in parts)
+    if not (is_subject and is_whole) or refers:
+        return None
+    rest, at = "", begin
+    for place, part in enumerate(parts):
+        if gone[place] and place > first:
+            rest += sentence[at : parts[place - 1].span[1]]
+            at = part.span[1]
+    rest += sentence[at:]
+    return rest[0].upper() + rest[1:]
