@@ -213,10 +213,7 @@ Suggest = Callable[[click.Context, str], list["CompletionItem"]]
 
 
 def suggester(parameter: click.Parameter, verb: str) -> Suggest:
-    """Return the function that completes a parameter with sessions, sources or ids.
-
-    For other parameters, return click's own.
-    """
+    """Return the function that completes a parameter with sessions, sources or ids, or else click's own."""
     name = parameter.name
     if name not in ("session", "source") and not (verb and name in id_fields(verb)):
         return parameter.shell_complete

@@ -297,10 +297,7 @@ class UndoService:
     def _put_back(
         self, entries: Sequence[LogEntry], *, dry_run: bool, held_until: datetime
     ) -> dict[str, UndoneEpisode]:
-        """Move originals back to working memory, held until a time; return outcomes by episode.
-
-        With `dry_run`, only preview the outcomes.
-        """
+        """Move originals to working memory, held until a time, unless `dry_run`; return outcomes by episode."""
         ids = [entry.episode for entry in entries if entry.episode]
         if dry_run:
             preview = self.store.undo.preview(ids)

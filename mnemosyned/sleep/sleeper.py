@@ -283,10 +283,7 @@ class SleepHost:
 
 @dataclass(eq=False, kw_only=True)
 class Sleeper:
-    """Runs cycles on request, by schedule, by trigger and at the capacity of working memory.
-
-    Safe from any thread.
-    """
+    """Runs cycles on request, by schedule or trigger, and when working memory is full; safe from any thread."""
 
     store: MemoryStore
     cycle: SleepCycle
@@ -395,10 +392,7 @@ class Sleeper:
             log_failure("cap_not_enforced", error)
 
     def enforce_cap_now(self) -> None:
-        """Consolidate excess memories, and do what follows a cycle, unless postponed.
-
-        Raises `SleepInProgress`.
-        """
+        """Consolidate excess memories unless postponed, then finish like a cycle. Raises `SleepInProgress`."""
         if time.monotonic() < self._postponed_until:
             return
         self.consolidate_excess(rules_only=bool(self._find_refusal()), wait_s=WAIT_S)

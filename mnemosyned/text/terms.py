@@ -92,10 +92,7 @@ PREFIX_CHARS_MAX = 100
 
 
 def match_prefix(word: str) -> str:
-    """Return the beginning common to all forms of a word, at most 100 characters of it.
-
-    Short words and codes stay whole.
-    """
+    """Return the beginning common to all forms of a word, up to 100 characters; all of a short word or code."""
     if not word.isalpha() or len(word) <= 4:
         return word[:PREFIX_CHARS_MAX]
     return _ENDING.sub("", word[:PREFIX_CHARS_MAX])

@@ -81,10 +81,7 @@ class SocketFile:
         self.sock = self._bind()
 
     def renew(self) -> socket.socket | None:
-        """Return a new socket that listens at the path if its file was deleted; else None.
-
-        Logs the reason if no socket can be made.
-        """
+        """Return a new socket that listens at the path if its file was deleted, else None; log a failure."""
         if os.path.lexists(self._path):
             return None
         refused = ""
@@ -105,10 +102,7 @@ class SocketFile:
         self._unlock()
 
     def _bind(self) -> socket.socket:
-        """Lock the path, if it is not, and return a new socket that listens there.
-
-        Raises `DatabaseInUse`, `InvalidRequest`.
-        """
+        """Lock the path; return a new socket that listens there. Raises `DatabaseInUse`, `InvalidRequest`."""
         path = self._path
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -205,10 +205,7 @@ class BearingRater:
         return known | found
 
     def load_examples(self) -> None:
-        """Embed the examples of topics in advance, so that no prompt has to wait.
-
-        A failure of the encoder is logged.
-        """
+        """Embed the examples of topics before a prompt needs them; a failure of the encoder is logged."""
         try:
             with self._lock:
                 self._embed_examples()

@@ -130,6 +130,7 @@ class CommonIndex(finding.SearchIndex):
     def read_beginnings(
         self, positions: Collection[int]
     ) -> Iterator[tuple[int, datetime, str]]:
+        """Yield the row number, time and first `MENTION_CHARS_MAX` characters of each memory."""
         for table in self._session.memory_tables:
             for position, created_at, text in self._session.execute(
                 f"SELECT seq, created_at, substr(content, 1, {MENTION_CHARS_MAX}) FROM {table} "

@@ -153,6 +153,7 @@ class PostgresIndex(CommonIndex):
     def rows_with_grams(
         self, table: finding.IndexedTable, terms: Sequence[str], query: Query
     ) -> list[list[int]]:
+        """Return, for each character pair or part of a name, the newest rows that contain it."""
         owner, narrow = self._session.owner, listing.episode_filter(query)
         if table == "memory":
             narrow = listing.memory_filter(query)
@@ -163,6 +164,7 @@ class PostgresIndex(CommonIndex):
     def episodes_with_words(
         self, words: Sequence[Forms], query: Query
     ) -> list[list[int]]:
+        """Return, for each word, the newest summaries with any of its forms."""
         owner, narrow = self._session.owner, listing.episode_filter(query)
         having = [postings.AnyOf.from_forms(owner, forms) for forms in words]
         return self._newest_of_each(("episode", "words"), having, narrow)
@@ -180,6 +182,7 @@ class PostgresIndex(CommonIndex):
     def newest_or_oldest_with_words(
         self, words: Sequence[Forms], query: Query
     ) -> set[int]:
+        """Return the newest or oldest rows, as asked, that have all words in any form."""
         rows = postings.rows_with_all(
             self._session,
             [postings.AnyOf.from_forms(self._session.owner, forms) for forms in words],
@@ -197,6 +200,7 @@ class PostgresIndex(CommonIndex):
         *,
         limit: int,
     ) -> list[int]:
+        """Return up to `limit` newest rows that have all words of any alternative, and one of `about`."""
         narrow, owner = listing.memory_filter(query), self._session.owner
         found: set[int] = set()
         for parts in alternatives:
@@ -208,6 +212,7 @@ class PostgresIndex(CommonIndex):
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
+        """Return the memories at the rows in `scores`; `grams` has the parts of scores from character pairs."""
         missing = [seq for seq in scores if seq not in self._read]
         if missing:
             rows = self._session.execute(
@@ -225,6 +230,7 @@ class PostgresIndex(CommonIndex):
     def neighbor_positions(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
+        """Return, per match, the row numbers of memories around the match, in its session and source."""
         del slept  # a memory has one home
         around = [[match.position] for match in matches]
         if not matches:
@@ -272,6 +278,7 @@ class PostgresSearch(StorePart, SearchStore):
             return finding.find_candidates(index, query, self._engine.frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
+        """Return the memories and episodes that ranked results refer to."""
         asked = {position for result in results for position in result.positions}
         places = [result.episode for result in results if result.episode is not None]
         statements: list[Statement] = [(MEMORIES_AT, {"seqs": list(asked)})]

@@ -404,6 +404,7 @@ class PostgresSession(CommonSession):
         return int(self.select_value("episode", "length(content)", seq=seq))
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
+        """Erase a summary's text and index terms; save the number of its `originals` if above 0."""
         characters = self._episode_characters(seq)
         self.execute(
             "UPDATE episode SET content = '', index_terms = '', words = '{}', grams = NULL, "
@@ -520,6 +521,7 @@ class PostgresSession(CommonSession):
         self.add_to_totals(tier, characters=len(content) - len(before.content))
 
     def erase_texts(self, originals: Sequence[tuple[int, str, str]]) -> None:
+        """Erase text, metadata and index entries of originals: (row number, text, speaker)."""
         self.execute(
             _PRUNE,
             seqs=[seq for seq, _, _ in originals],
@@ -597,10 +599,7 @@ def _array_item(text: str | None) -> str:
 
 
 def _storable(value: object) -> object:
-    """Return a text, or the texts in a list, with U+FFFD in place of NUL and lone surrogates.
-
-    Other values are returned unchanged.
-    """
+    """Return a text, or the texts in a list, with U+FFFD for NUL and lone surrogates; any other value as is."""
     if isinstance(value, str):
         return _UNSTORABLE.sub("\ufffd", value)
     return list(map(_storable, value)) if isinstance(value, list) else value

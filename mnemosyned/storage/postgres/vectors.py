@@ -177,6 +177,7 @@ class PostgresVectors(VectorStore):
 
     @writes
     def register_model(self, session: PostgresSession, name: str, identity: str) -> int:
+        """Return the number of the model with the fingerprint `identity`, assigned at the first use."""
         return int(session.scalar(USE_MODEL, name=name, digest=identity))
 
     @reads

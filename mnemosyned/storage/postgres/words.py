@@ -66,6 +66,7 @@ class PostgresWords(WordRows):
 
     @cached_property
     def last(self) -> int:
+        """The highest row number of all memories."""
         row: int | None = self._session.scalar(
             "SELECT seq FROM memory WHERE owner = %(owner)s AND content != '' "
             "ORDER BY seq DESC LIMIT 1"
@@ -73,6 +74,7 @@ class PostgresWords(WordRows):
         return row or 0
 
     def prefetch(self, asked: Iterable[tuple[Forms, int]]) -> None:
+        """Read the rows of all these pairs of words and limit at once, for coming calls of `newest`."""
         for word, limit in asked:
             forms = tuple(word)
             if self._newest_known(forms, limit) is None:
@@ -104,6 +106,7 @@ class PostgresWords(WordRows):
         return newest_with_all(self._session, parts, self._narrow, limit=limit)
 
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
+        """Return those of the rows that pass the question's filters."""
         found = self._session.execute(
             "SELECT m.seq FROM memory AS m WHERE m.owner = %(owner)s "
             f"AND m.seq = ANY(%(rows)s){self._narrow.text}",

@@ -95,6 +95,7 @@ class SqliteVectors(VectorStore):
 
     @writes
     def register_model(self, session: SqliteSession, name: str, identity: str) -> int:
+        """Return the number of the model with the fingerprint `identity`, assigned at the first use."""
         number: int = session.scalar(
             "INSERT INTO embedding_model (name, digest) VALUES (:name, :digest) "
             "ON CONFLICT (digest) DO UPDATE SET name = excluded.name RETURNING number",

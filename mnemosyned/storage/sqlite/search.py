@@ -212,6 +212,7 @@ class FtsWords(WordRows):
 
     @cached_property
     def last(self) -> int:
+        """The highest row number of all memories."""
         row = self._session.execute(
             "SELECT ifnull(max(rowid), 0) FROM memory_fts_docsize"
         ).fetchone()
@@ -236,6 +237,7 @@ class FtsWords(WordRows):
         return rows
 
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
+        """Return those of the rows that pass the question's filters."""
         return self._session.column(
             "SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(:rows)) AS f "
             f"{self._narrow.joins} WHERE 1 {self._narrow.text}",
@@ -293,6 +295,7 @@ class SqliteIndex(search.CommonIndex):
     def rows_with_grams(
         self, table: finding.IndexedTable, terms: Sequence[str], query: Query
     ) -> list[list[int]]:
+        """Return, for each character pair or part of a name, the newest rows that contain it."""
         index = f"{table}_gram_fts"
         if not self._matching_rows(index, any_of(terms), listing.EVERYTHING, limit=1):
             return [[] for _ in terms]
@@ -302,6 +305,7 @@ class SqliteIndex(search.CommonIndex):
     def episodes_with_words(
         self, words: Sequence[Forms], query: Query
     ) -> list[Collection[int]]:
+        """Return, for each word, the newest summaries with any of its forms."""
         narrow = episode_filter(query)
         rows: list[Collection[int]] = [
             self._matching_rows("episode_fts", any_of(forms), narrow) for forms in words
@@ -317,6 +321,7 @@ class SqliteIndex(search.CommonIndex):
     def newest_or_oldest_with_words(
         self, words: Sequence[Forms], query: Query
     ) -> set[int]:
+        """Return the newest or oldest rows, as asked, that have all words in any form."""
         direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
         glued = [tuple(map(glued_terms, forms)) for forms in words]
         return {
@@ -339,6 +344,7 @@ class SqliteIndex(search.CommonIndex):
         *,
         limit: int,
     ) -> list[int]:
+        """Return up to `limit` newest rows that have all words of any alternative, and one of `about`."""
         match = " OR ".join(
             f"({all_of([[terms] for terms in parts])})" for parts in alternatives
         )
@@ -369,6 +375,7 @@ class SqliteIndex(search.CommonIndex):
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
+        """Return the memories at the rows in `scores`; `grams` has the parts of scores from character pairs."""
         matches: dict[int, Match] = {}
         positions = json.dumps(list(scores))
         for table, episode in (("working_memory", "NULL"), ("archive", "episode_seq")):
@@ -384,6 +391,7 @@ class SqliteIndex(search.CommonIndex):
     def neighbor_positions(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
+        """Return, per match, the row numbers of memories around the match, in its session and source."""
         reaches = [
             (
                 match.position - finding.REACH,
@@ -434,6 +442,7 @@ class SqliteSearch(StorePart, SearchStore):
             return finding.find_candidates(SqliteIndex(session), query, frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
+        """Return the memories and episodes that ranked results refer to."""
         positions = {each for result in results for each in result.positions}
         episodes = {each.episode for each in results if each.episode is not None}
         with self._engine.reading() as session:

@@ -239,6 +239,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
         self._write_episode_grams(seq)
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
+        """Erase a summary's text and index terms; save the number of its `originals` if above 0."""
         self._write_episode_grams(seq, remove=True)
         self.execute(
             "UPDATE episodic_memory SET content = '', index_terms = '', "
@@ -336,6 +337,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
         self.execute("DELETE FROM embedding WHERE memory_seq = ?", (seq,))
 
     def erase_texts(self, originals: Sequence[tuple[int, str, str]]) -> None:
+        """Erase text, metadata and index entries of originals: (row number, text, speaker)."""
         for seq, content, role in originals:
             fulltext.unindex_memory(self, seq, content, role)
             self.execute(
