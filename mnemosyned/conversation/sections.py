@@ -222,18 +222,30 @@ class Relevance:
         enough_pairs = len(self._pairs) >= PAIRS_MIN
         return bool(self._stems) or enough_pairs or self._names_a_time
 
-    def select_relevant_hits(self, hits: list[Hit]) -> list[Hit]:
-        """Return the hits, given best first, that are relevant and not far below the first one's score."""
+    def select_relevant_hits(
+        self, hits: list[Hit], *, by_words: bool = False
+    ) -> list[Hit]:
+        """Return the hits, given best first, that are relevant and not far below the first one's score.
+
+        With `by_words`, neither a time in the message nor a vector makes a hit relevant.
+        """
         if not self.has_content or not hits:
             return []
         floor = hits[0].score * SCORE_SHARE_MIN
-        return [hit for hit in hits if hit.score >= floor and self._is_relevant(hit)]
+        return [
+            hit
+            for hit in hits
+            if hit.score >= floor
+            and (self._shares_words(hit) or (not by_words and self._is_near(hit)))
+        ]
 
-    def _is_relevant(self, hit: Hit) -> bool:
-        """Return True if the message names a time, or a hit is similar by its vector or shares enough words."""
+    def _is_near(self, hit: Hit) -> bool:
+        """Return True if the message names a time, or a hit is similar by its vector."""
         is_compared = bool((hit.explanation or {}).get("meaning"))
-        if self._names_a_time or (is_compared and hit.confidence >= CONFIDENCE_MIN):
-            return True
+        return self._names_a_time or (is_compared and hit.confidence >= CONFIDENCE_MIN)
+
+    def _shares_words(self, hit: Hit) -> bool:
+        """Return True if a hit shares enough words with the message."""
         text = "\n".join([hit.content, *(line.content for line in hit.lines)])
         stems = {token.stem for token in tokenize(text)}
         shared = self._stems & stems

@@ -74,8 +74,12 @@ if TYPE_CHECKING:
 
 RECALLED_MAX = 30
 """Maximum hits considered: more than fit into memory's share of a usual window."""
+NEAREST_MAX = 3
+"""Maximum hits considered where recall finds none that bears on the message for sure."""
 QUOTED_CHARS_MAX = 600
 """Characters shown of a longer memory: the part that matches best."""
+LINE_SHARE_MIN = 0.3
+"""Share of the best line's score from which a line is quoted: a summary shows others beside its best."""
 KEYWORDS_MIN = 2
 """Minimum keywords of a memory to be quoted."""
 LEARNINGS_MAX = 1_000
@@ -349,7 +353,11 @@ class WindowService:
             source=request.source,
             explain=True,
         )
-        hits = relevance.select_relevant_hits(self.recall(recall, groups).hits)
+        found = self.recall(recall, groups)
+        hits = relevance.select_relevant_hits(found.hits)
+        if not found.hits:  # what is nearest may bear on a part of the message
+            nearest = found.nearest[:NEAREST_MAX]
+            hits = relevance.select_relevant_hits(nearest, by_words=True)
         if not hits:
             return []
         in_window = (request.messages[position] for position in chosen.kept)
@@ -630,7 +638,10 @@ def _list_quotable_texts(
     """
     asked = terms.parse_terms(question)
     lines = [(line, hit) for hit in hits for line in hit.lines or (hit,)]
+    least = LINE_SHARE_MIN * max((line.score for line, _ in lines), default=0.0)
     for line, hit in sorted(lines, key=lambda pair: -pair[0].score):
+        if line.score < least:
+            break
         text = line.content
         if rules := known.get(line.id):
             text = leave_out_rules(rules, text, text)

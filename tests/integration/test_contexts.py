@@ -85,6 +85,40 @@ def test_lines_of_summaries_are_quoted_best_first_and_not_summary_by_summary(
     assert window.recalled != [line.id for line in lines]
 
 
+def test_what_recall_finds_only_nearest_is_quoted_if_it_shares_words(lab: Lab) -> None:
+    lab.remember("They would pay the milestone if the ferry build is on time.")
+    lab.remember("The ferry has a cafeteria and two decks.")
+    for number in range(8):
+        lab.remember(f"Ferry {number} to Bergen sails at {number + 8}:40.")
+    asked = (
+        "Write to the museum on painters, sculptors, statues, gardens, tickets and who will pay the "
+        "milestone"
+    )
+
+    found = lab.recall(asked, limit=30)
+    window = lab.context(asked)
+
+    assert not found.hits
+    assert found.nearest
+    assert window.system.count("\n> ") == 1
+    assert "would pay the milestone" in window.system
+    assert not lab.context("How tall is the tower of the cathedral?").recalled
+
+
+def test_a_line_far_below_the_best_is_not_quoted_with_its_summary(lab: Lab) -> None:
+    for text in (
+        "The printer in the hallway on the second floor is jammed again.",
+        "What nice weather, I go for a walk.",
+    ):
+        lab.remember(text, session="office", role="user")
+    lab.sleep(force=True)
+
+    window = lab.context("Is the printer in the hallway on the second floor jammed?")
+
+    assert "printer" in window.system
+    assert "weather" not in window.system
+
+
 def test_memory_can_stand_before_the_new_message_instead(lab: Lab) -> None:
     lab.remember("The harbour opens at seven.")
 
