@@ -117,6 +117,19 @@ def test_nothing_of_an_excluded_folder_leaves_the_machine(
     assert (laptop.server.seen, laptop.waiting) == ([], [])
 
 
+def test_changed_settings_apply_at_the_next_event(laptop: Laptop) -> None:
+    shop = laptop.machine.home / "shop"
+    laptop.set("hooks:\n  exclude: [~/client]\n")
+    assert laptop.hook("SessionStart", laptop.client) == {}
+    assert laptop.hook("SessionStart", laptop.client) == {}  # by the copy of the first
+
+    laptop.set("hooks:\n  exclude: [~/shop  ]\n")
+
+    assert laptop.hook("SessionStart", shop) == {}
+    assert laptop.server.seen == []
+    assert laptop.hook("SessionStart", laptop.client) == {"systemMessage": "told"}
+
+
 @pytest.mark.parametrize("is_named", [True, False], ids=["file", "variable"])
 def test_the_environment_excludes_too(laptop: Laptop, *, is_named: bool) -> None:
     laptop.set("hooks:\n  exclude: []\n")

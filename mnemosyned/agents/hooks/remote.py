@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from mnemosyned.config.settings import HooksConfig
-
     Fields = dict[str, Any]
 
 
@@ -111,7 +109,7 @@ def handle_event(payload: bytes) -> str | None:
 
 
 def _withhold(
-    settings: HooksConfig | None, fields: Fields, directories: Sequence[str]
+    settings: withheld.OwnSettings | None, fields: Fields, directories: Sequence[str]
 ) -> bytes | None:
     """Return the answer to an event that these settings keep from the server; None if it may be sent.
 
@@ -154,7 +152,7 @@ class Server:
         place = (f"{remote.host}:{remote.port}", remote.owner_number, remote.owner)
         name = "@".join(filter(None, place)).replace("%", "%25").replace("/", "%2F")
         self.place = spool.folder(name)
-        self.settings: HooksConfig | None = None
+        self.settings: withheld.OwnSettings | None = None
         """Those of this machine; None for the defaults."""
         self.status = 0
         """HTTP status of the last answer."""

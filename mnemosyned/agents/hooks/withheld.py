@@ -17,9 +17,7 @@ from mnemosyned.importers.projects import is_below
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from mnemosyned.config.settings import HooksConfig
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 PREFIX = "MNEMOSYNE_HOOKS_"
@@ -34,29 +32,58 @@ MARKS_KEPT_S = 366 * 86_400
 LINE_BYTES_MAX = 64 << 20
 
 
-def own_settings() -> HooksConfig | None:
+class OwnSettings:
+    """The settings of hooks on this machine; no struct, as hooks cannot wait for its module."""
+
+    def __init__(self, *, capture: bool, tell: bool, exclude: Sequence[str]) -> None:
+        self.capture = capture
+        self.tell = tell
+        self.exclude = exclude
+
+
+def own_settings() -> OwnSettings | None:
     """Return the settings of hooks on this machine, or None for the defaults. Raises `ConfigInvalid`."""
     named = os.environ.get(socket_path.CONFIG_VARIABLE)
     file = named or socket_path.config_path("mnemosyned.yaml")
-    is_set = any(name.startswith(PREFIX) for name in os.environ)
-    is_there = True
+    by_variable = any(name.startswith(PREFIX) for name in os.environ)
+    is_set = by_variable
+    state: list[object] = []
     try:
         with open(file, "rb") as opened:
+            status = os.fstat(opened.fileno())
             content = opened.read()
+        state = [file, status.st_ino, status.st_size, status.st_mtime_ns]
         is_set |= bool(_SET.search(content)) or b"\0" in content
     except FileNotFoundError:
-        is_there = bool(named)
-        is_set |= is_there
+        is_set |= bool(named)
     except OSError:
         is_set = True
     if not is_set:
         return None
-    # Loaded here: it takes longer than all else of a hook.
+    # Loaded here: few people set one of these.
+    import json  # noqa: PLC0415
+
+    copy = os.path.join(_folder(), "settings")
+    try:
+        with open(copy, "rb") as opened:
+            known = json.load(opened)
+        if state and not by_variable and known["of"] == state:
+            return OwnSettings(**known["settings"])
+    except (OSError, ValueError, LookupError, TypeError):  # of none, or another version
+        pass
+    # Loaded here: it takes longer than all else of a hook, and so its result is kept.
     from pathlib import Path  # noqa: PLC0415
 
     from mnemosyned.config.loading import load_config  # noqa: PLC0415
 
-    return load_config(Path(file) if is_there else None).hooks
+    hooks = load_config(Path(file) if state or named else None).hooks
+    fields = {name: getattr(hooks, name) for name in ("capture", "tell", "exclude")}
+    try:
+        if not by_variable:
+            _write(copy, json.dumps({"of": state, "settings": fields}))
+    except OSError:  # the next hook reads them again
+        pass
+    return OwnSettings(**fields)
 
 
 def describe_own_settings() -> str:
@@ -79,7 +106,7 @@ def describe_own_settings() -> str:
     return "; ".join(filter(None, parts))
 
 
-def is_excluded(settings: HooksConfig | None, directories: Iterable[str]) -> bool:
+def is_excluded(settings: OwnSettings | None, directories: Iterable[str]) -> bool:
     """Return whether one of these directories is in a folder that the settings exclude."""
     return settings is not None and any(
         is_below(directory, settings.exclude) for directory in directories
@@ -132,7 +159,20 @@ def find_sendable(
 
 def _mark_of(path: str) -> str:
     """Return the path of the file that marks a transcript as withheld."""
-    folder = os.path.join(os.path.dirname(spool.folder()), "withheld")
     stem = "".join(filter(str.isalnum, os.path.basename(path)))[-60:]
     crc = zlib.crc32(path.encode("utf-8", "replace"))
-    return os.path.join(folder, f"{stem}-{crc:08x}")
+    return os.path.join(_folder(), f"{stem}-{crc:08x}")
+
+
+def _folder() -> str:
+    """Return the path of the folder with the marks, and a copy of the settings as they were read last."""
+    return os.path.join(os.path.dirname(spool.folder()), "withheld")
+
+
+def _write(path: str, content: str) -> None:
+    """Write a file of that folder, whole or not at all. Raises `OSError`."""
+    socket_path.make_private_folder(os.path.dirname(path))
+    temporary = f"{path}{spool.TEMPORARY}{os.getpid()}"
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(content)
+    os.rename(temporary, path)
