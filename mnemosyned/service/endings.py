@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 READ_AT_ONCE = 200
 """Memories that share a transaction."""
 SOON_MAX = 4
-"""New memories that a reader waits for, a millisecond each at most times; later answers and the
-background read more."""
+"""New memories read before an answer, in about a millisecond each; later answers and the background
+read more."""
 AHEAD_MAX = 100
-"""Readers read ahead only among so many of the newest memories: what was said last matters most, and
-after an import each of thousands of questions would read a few."""
+"""How many of the newest memories may be read before an answer: the last ones matter most, and after an
+import each of thousands of answers would wait for a few."""
 SLEEP_MAX, SLEEP_S = 100, 0.3
-"""Memories read before a sleep cycle that somebody asked for, where the background reads the others
-after it, and the time for them where there is no background. To read 2,000 took half as long as their sleep."""
+"""Maximum memories read before a requested sleep cycle, if a background reads the others after it, and maximum
+time without one. Reading 2,000 memories took half as long as their sleep cycle."""
 CHORE_S = 1.0
 """Time of one call in the background."""
 AWAIT_S = 900.0

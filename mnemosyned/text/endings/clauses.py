@@ -24,7 +24,7 @@ CONTENT_MIN, WORDS_MIN = 2, 3
 _MAY_JOIN = compile_on_use(
     rf"[,;:] | [–—-] | (?:{'|'.join(each.joints for each in RULES)}) "
 )
-"""What parts clauses in any language: most sentences have nothing of it."""
+"""Marks and words between clauses in any language; a sentence without one is not split."""
 
 
 @clear_on_forget

@@ -33,25 +33,25 @@ from mnemosyned.text.endings.statements import (
 from mnemosyned.text.endings.values import moves_thing, value_margin, wording_margin
 
 SURE_ODDS = 4.0
-"""Odds, as a logarithm, of another value in the same words. Odds of a moved thing have to be as much lower."""
+"""Log odds if only a value differs in the same words; for a moved thing, the needed odds fall by this."""
 CUE_COUNT, SHARE, VALUE_SHARE, FORMER_SHARE = 8, 11, 55, 69
 """Places among the features: the number of cues of the newer statement, the share of the older one's words that
 it has, the first share where a cue comes with another value, and the share of named former values."""
 PLAIN_SHARE_MIN, PLAIN_VALUE_SHARE_MIN, PLAIN_MARGIN = 0.67, 0.44, 0.7
-"""Shares from which words say plainly that a statement ends, and how much less odds then have to be."""
+"""Minimum shares of words that make an ending plain, and how far the needed odds then fall."""
 CLAUSE_MARGIN, OLD_CLAUSE_MARGIN = 0.7, 1.3
-"""How much higher odds have to be of a part of the newer sentence, which says less of what it is on, and of a
-clause of the older one. With 0.7 for that, the half `tune` has as many wrong ends more as right ones."""
+"""How far odds fall for a part of the newer sentence, which says less of its subject, and for a clause of the
+older one. With 0.7 for a clause, the examples in `tune` gain as many wrong endings as right ones."""
 CLAUSES_WORDS_MIN, CLAUSE_SHARE_MIN = 4, 0.3
-"""Words of a sentence from which it is read for clauses, and the share of a clause's words from which it is
-rated: of those that begin like words that are looked for."""
+"""Minimum words of an older sentence that is split into clauses, and the minimum share of a clause's words that
+begin like words of the newer statement; other clauses are not rated."""
 UNLIKELY = "unlikely"
 """The sign of a statement that, by its vector, reports no change: it ends another one only by sure rules."""
 SAME_START = 3
-"""Letters that a word of two statements has in common, before more is asked about them."""
+"""First letters that two statements have in common in at least one word; other pairs are not rated."""
 UNRATED = -6.0
 RATED_CACHED_MAX = 5_000
-"""Pairs of texts whose rating is kept."""
+"""Maximum pairs of texts whose rating is cached."""
 
 
 @dataclass(frozen=True, slots=True)

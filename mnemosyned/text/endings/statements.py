@@ -228,7 +228,7 @@ def read_statement(sentence: str, place: int) -> Statement | None:
 def _read_words(
     text: str, low: str, rules: LanguageRules, cues: Sequence[tuple[int, int]]
 ) -> Iterator[StatementWord]:
-    """Yield the words of a sentence, `low` in lower case, outside the spans of its cues."""
+    """Yield the words of a sentence with their kinds, except its cues; `low` is `text` in lower case."""
     has_digit = any(map(str.isdigit, low))
     may_have_day = has_digit or _FIRST_DAY.search(low)
     days = [d.span() for d in PATTERNS["day"].finditer(low)] if may_have_day else []

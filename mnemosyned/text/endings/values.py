@@ -29,18 +29,18 @@ from mnemosyned.text.endings.statements import (
 )
 
 VALUE_MARGIN, WORDING_MARGIN, OTHER_WORDS_MAX = 2.0, 1.0, 3
-"""How far odds are lowered for another value of one thing, and if each statement has words that the other
+"""How far the needed odds fall for another value of one thing, and if each statement has words that the other
 lacks; and the maximum number of such words."""
 RENAMED_MARGIN, MORE_WORDS_MARGIN, LEADER_MARGIN = 1.5, 0.75, 4.0
-"""The same for another name of a thing, for one more word or another end, and for another leader."""
+"""How far they fall for another name of a thing, for one more word or another end, and for another leader."""
 PLACE_WORDS_MAX = 4
 """Maximum words of a place to which a thing was moved."""
 SOFT = HOLDING.union(
     *(WORDS[name] for name in ("light", "doing", "new", "prices", "valuing"))
 )
 _APART = re.compile("x|fp*s|sp+f|snv|^p+f")
-"""What tells what a value n is of: a name or period x, "garage rent", "deposit for the rent",
-"rent of the garage", "room 12 seats", "for the garage"."""
+"""Pattern, over letters for kinds of words, of what names the thing that a value n belongs to: a name or
+period x, "garage rent", "deposit for the rent", "rent of the garage", "room 12 seats", "for the garage"."""
 
 
 def moves_thing(old: Statement, new: Statement) -> bool:
