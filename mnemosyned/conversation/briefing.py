@@ -223,12 +223,14 @@ def _find_useful_sentences(
         }
         has_value = any(token.kind in EXACT_KINDS for token in tokens)
         is_named = has_value or any(token.capital for token in tokens[1:])
-        is_brief = is_named and (has_value or _PATTERNS["change"].search(text))
         full_words = sum(token.kind is not TokenKind.STOP for token in tokens)
         is_telling = (
             len(keywords) >= KEYWORDS_MIN
             or full_words >= CONTENT_WORDS_MIN
-            or bool(keywords and is_brief and not has_secret)
+            or bool(
+                (keywords and is_named and not has_secret)
+                and (has_value or _PATTERNS["change"].search(text))
+            )
             or bool(
                 (done := _PATTERNS["done"].search(text))
                 and keywords - find_keywords(done[0])

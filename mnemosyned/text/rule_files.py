@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -25,6 +25,10 @@ def compile_on_use(pattern: str, flags: int = 0) -> re.Pattern[str]:
     return cast("re.Pattern[str]", PatternOnUse(pattern, flags))
 
 
+_CASED = re.compile(r"(?<![\\?])[A-Z]|[İſ\u212a]|\(\?-|[^a-z0-9[]-\w|\\[ux]")
+"""A capital, a letter that may match an ASCII letter without case, or a range that may have one."""
+
+
 class PatternOnUse:
     """Substitute for a compiled pattern that `compile_on_use` returns."""
 
@@ -33,11 +37,27 @@ class PatternOnUse:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 any attribute of a pattern
         """Compile the pattern, and keep its attributes, so that this method is not asked again."""
-        compiled = re.compile(*self._source)
+        pattern, flags = self._source
+        ignores_case = pattern.startswith("(?i)") or flags == re.IGNORECASE
+        if name == "search" and ignores_case and not _CASED.search(pattern):
+            # Without case, `ı` matches an ASCII `i`, too.
+            lower = re.compile(pattern.removeprefix("(?i)").replace("ı", "i"))
+            self.search = partial(self._search_lower_case, lower.search)
+            return self.search
+        compiled = re.compile(pattern, flags)
         for each in dir(compiled):
-            if not each.startswith("_"):
+            if not each.startswith("_") and (each != "search" or name == each):
                 setattr(self, each, getattr(compiled, each))
         return getattr(compiled, name)
+
+    def _search_lower_case(
+        self, find: Callable[..., re.Match[str] | None], text: str, *span: int
+    ) -> re.Match[str] | None:
+        """Search a text in lower case first: that takes a third of the time, and mostly finds nothing."""
+        if not text.isascii():
+            return next(self.finditer(text, *span), None)
+        found = find(text.lower(), *span)
+        return found and self.match(text, found.start(), *span[1:])
 
 
 _NAMED_PART = re.compile(r"(?<!\?P)<([a-z_]+)>")

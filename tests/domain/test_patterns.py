@@ -12,8 +12,9 @@ import re
 import symtable
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from importlib import import_module
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 
 # Python shows the parts of a pattern nowhere else.
@@ -24,7 +25,7 @@ import pytest
 from support.cases import each_case
 
 import mnemosyned
-from mnemosyned.text.rule_files import PatternOnUse
+from mnemosyned.text.rule_files import PatternOnUse, compile_on_use
 
 LONG = 10
 """Repetitions that may be so many or more count as endless."""
@@ -136,6 +137,60 @@ def test_no_pattern_is_ambiguous_or_possessive() -> None:
         name for name, each in found if is_ambiguous(each) or is_possessive(each)
     ] == []
     assert len(found) > 300
+
+
+# A pattern that ignores case is searched in lower case.
+
+
+CASED = re.compile(r"[A-Zİſ\u212a]")
+"""Characters that a text of ASCII in lower case lacks, and that match an ASCII letter without case."""
+
+
+def characters(part: Part) -> Iterator[str]:
+    """Characters that a part of a pattern may match, of ranges that not all are lower case or beyond ASCII."""
+    code, value = part
+    if code in (codes.LITERAL, codes.NOT_LITERAL):
+        yield chr(value)
+    elif code is codes.RANGE and not ord("a") <= value[0] <= value[1] <= ord("z"):
+        yield from map(chr, range(value[0], value[1] + 1))
+    elif code is codes.IN:
+        yield from chain.from_iterable(map(characters, value))
+    for inner in within(part):
+        yield from chain.from_iterable(map(characters, inner))
+
+
+@pytest.mark.thorough
+def test_a_pattern_that_is_searched_in_lower_case_matches_no_capital() -> None:
+    searched = [
+        (name, [*chain.from_iterable(map(characters, parser.parse(each.pattern)))])
+        for name, each in patterns()
+        if isinstance(each, PatternOnUse) and isinstance(each.search, partial)
+    ]
+
+    assert [name for name, found in searched if CASED.search("".join(found))] == []
+    assert len(searched) > 20
+
+
+@each_case("pattern", [
+    r"(?i)\b(?:now|never)\b", r"(?i)^ab|(?<=x)c", r"(?i)(?P<name>a+)(?P=name)", r"(?i)ı[ß-ÿ]?s",
+    r"(?i)[a-zß-ÿ]+\d", r"(?i)[A-Z]+", r"(?i)[ -_]x", r"now\W", r"(?i)(?-i:A)b", "(?i)k",
+])  # fmt: skip
+def test_a_pattern_on_use_finds_what_the_pattern_finds(pattern: str) -> None:
+    whole, on_use = re.compile(pattern), compile_on_use(pattern)
+    texts = [
+        "Now, NEVER now!",
+        "XC abAB",
+        "xAaaA",
+        "isıS ISß",
+        "Zx zÄ9 Ka9",
+        "\u212a ſſ",
+        "",
+    ]
+    for text, start, end in product(texts, (0, 1, 3), (4, 99)):
+        ours, theirs = on_use.search(text, start, end), whole.search(text, start, end)
+        assert repr(ours) == repr(theirs)
+        assert (ours and ours.groups()) == (theirs and theirs.groups())
+        assert repr(on_use.search(text)) == repr(whole.search(text))
 
 
 # What Python 3.13.0 misreads: it joins a comprehension's variable with one of an outer function.
