@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache, partial
-from typing import NamedTuple
 
 from mnemosyned.instants import in_zone, shift, shift_months
 from mnemosyned.text.languages.tables import (
@@ -32,7 +31,12 @@ from mnemosyned.text.languages.tables import (
     join_grammars,
     numbers_by_word,
 )
-from mnemosyned.text.rule_files import fill_parts, read_patterns, read_tables
+from mnemosyned.text.rule_files import (
+    compile_on_use,
+    fill_parts,
+    read_patterns,
+    read_tables,
+)
 from mnemosyned.text.terms import WORD, fold_case, is_vague, with_words_apart
 
 _DAY = timedelta(days=1)
@@ -389,7 +393,9 @@ _DUTY = re.compile(_PATTERNS["duty"])
 TIME_PATTERNS = [
     (
         frozenset(filter(None, re.split("[ |]", fill_parts(hints, _WORDS)))),
-        fill_parts(pattern, _WORDS | _PATTERNS),
+        compile_on_use(
+            rf"\b(?:{fill_parts(pattern, _WORDS | _PATTERNS)})\b", re.IGNORECASE
+        ),
     )
     for hints, pattern in read_tables(__file__, "expressions.toml")["expressions"]
 ]
@@ -409,16 +415,7 @@ def matching_time_patterns(words: Collection[str]) -> Iterator[re.Pattern[str]]:
     """Yield the patterns of time expressions that can match a text with the given words."""
     for hints, pattern in TIME_PATTERNS:
         if not hints or not hints.isdisjoint(words):
-            yield _compile_rule(pattern)
-
-
-@cache
-def _compile_rule(pattern: str) -> re.Pattern[str]:
-    """Return a compiled and cached pattern of a time expression, for whole words in any case.
-
-    A pattern is compiled at its first use: the shell client, which starts often, needs few.
-    """
-    return re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)
+            yield pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -573,22 +570,16 @@ _OF = r"(?:de |del |di |of )?"
 _YEAR = rf"(?: {_OF}(?P<year>\d{{4}}))?"
 
 Translation = str | Callable[[re.Match[str]], str]
-
-
-class _TranslationRules(NamedTuple):
-    """Rules of translation, in order of use, and words that hint at a match."""
-
-    hints: frozenset[str]
-    """Words, at least one of which every expression of the rules has."""
-    rules: Sequence[tuple[re.Pattern[str], Translation]]
+_TranslationRules = tuple[frozenset[str], Sequence[tuple[re.Pattern[str], Translation]]]
+"""Words, at least one of which every expression of some rules has, and the rules in their order of use."""
 
 
 def translate_times(text: str) -> str:
     """Return a text with the time expressions of other languages translated into English."""
     words = set(WORD.findall(fold_letters(text)))
-    for group in compile_translation_rules():
-        if not group.hints.isdisjoint(words):
-            for pattern, translation in group.rules:
+    for hints, rules in compile_translation_rules():
+        if not hints.isdisjoint(words):
+            for pattern, translation in rules:
                 text = pattern.sub(translation, text)
     return text
 
@@ -630,12 +621,11 @@ def compile_translation_rules() -> list[_TranslationRules]:
 def _compile_rules(
     hints: Iterable[str], rules: Iterable[tuple[str, Translation]]
 ) -> _TranslationRules:
-    """Return the rules with compiled patterns and `hints`; a text without any hint matches no rule."""
-    compiled = [
-        (re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), translation)
+    """Return the rules with patterns and `hints`; a text without any hint matches no rule."""
+    return frozenset(map(fold_letters, hints)), [
+        (compile_on_use(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), translation)
         for pattern, translation in rules
     ]
-    return _TranslationRules(frozenset(map(fold_letters, hints)), compiled)
 
 
 def _ago_translation_rules() -> Iterator[tuple[str, Translation]]:
