@@ -8,6 +8,9 @@ from support.cases import each_case
 from mnemosyned.text.details import Detail, DetailKind, Secret
 from mnemosyned.text.secrets import masking, prose
 from mnemosyned.text.secrets.masking import (
+    PLAIN_CHARS_MAX,
+    PLAIN_MAX,
+    PLAIN_TEXTS,
     SCANNED_SECRETS_MAX,
     TOO_DEEP,
     KnownSecrets,
@@ -15,6 +18,7 @@ from mnemosyned.text.secrets.masking import (
     mask_metadata,
     mask_secrets,
 )
+from mnemosyned.text.word_cache import clear_word_caches
 
 FORMS = (
     "AKIA", "ASIA", "ABIA", "ACCA", "A3T", "AIza", "eyJ", "SG.", "sk-", "xoxb-", "pypi-AgE",
@@ -44,7 +48,9 @@ def without_hints(text: str) -> list[Secret]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prose, "_find_name_windows", lambda low: [("", 0, len(low))])
         patch.setattr(masking, "TOKEN_HINTS", {"": ("",)})
-        return find_secrets(text)
+        found = find_secrets(text)
+    PLAIN_TEXTS.clear()
+    return found
 
 
 @each_case("texts", [
@@ -167,3 +173,20 @@ def test_only_those_that_stand_in_a_text_are_searched_for() -> None:
     shown = KnownSecrets(many).mask("it was Xq00007zK, not xXq00008zKx or Xq00009")
 
     assert shown == "it was [secret:password], not x[secret:password]x or Xq00009"
+
+
+def test_only_short_texts_without_secrets_are_remembered_until_something_is_forgotten() -> (
+    None
+):
+    PLAIN_TEXTS.clear()
+    secret, long = "the password is Zq7xK9vB2mT4", "x" * (PLAIN_CHARS_MAX + 1)
+
+    found = [find_secrets(text) for text in ("plain", secret, long) * 2]
+
+    assert found == [[], [Secret(DetailKind.PASSWORD, 16, 28)], []] * 2
+    assert {"plain"} == PLAIN_TEXTS
+    for number in range(PLAIN_MAX):
+        find_secrets(f"memory {number}")
+    assert {f"memory {PLAIN_MAX - 1}"} == PLAIN_TEXTS
+    clear_word_caches()
+    assert not PLAIN_TEXTS

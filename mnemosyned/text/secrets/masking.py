@@ -23,6 +23,7 @@ from typing import Any
 from mnemosyned.text import rule_files, terms
 from mnemosyned.text.details import SECRET_KINDS, Detail, DetailKind, Secret
 from mnemosyned.text.secrets.prose import find_by_name
+from mnemosyned.text.word_cache import clear_on_forget
 
 _TABLES = rule_files.read_tables(__file__, "formats.toml")
 TOKEN_HINTS: dict[str, list[str]] = _TABLES["token_hints"]
@@ -190,11 +191,26 @@ LEVELS_MAX = 200
 TOO_DEEP = "[nested too deeply to be shown]"
 
 
+class PlainTexts(set[str]):
+    """Short texts without secrets, as last found; a full set is cleared."""
+
+    cache_clear = set.clear
+
+
+PLAIN_TEXTS = clear_on_forget(PlainTexts())
+PLAIN_MAX, PLAIN_CHARS_MAX = 4_000, 500
+"""Texts remembered, some 1 MB, and characters of each: a recall masks a memory twice, and often again soon."""
+
+
 def find_secrets(text: str) -> list[Secret]:
     """Return the secrets in a text in order; secrets that overlap are merged into one."""
+    if text in PLAIN_TEXTS:
+        return []
     secrets = [*find_by_format(text), *find_by_name(text)]
-    if len(secrets) < 2:
-        return secrets
+    if not secrets and len(text) <= PLAIN_CHARS_MAX:
+        if len(PLAIN_TEXTS) >= PLAIN_MAX:
+            PLAIN_TEXTS.clear()
+        PLAIN_TEXTS.add(text)
     secrets.sort(key=attrgetter("start"))
     apart = secrets[:1]
     for secret in secrets[1:]:
