@@ -190,11 +190,11 @@ def read_statement(sentence: str, place: int) -> Statement | None:
     low = text.lower()
     if len(low) != len(text):
         return None
-    rules = max(
-        find_languages(low),
-        key=lambda each: sum(bool(each.find(name, low)) for name in CUES),
-    )
-    cues = {name: match for name in CUES if (match := rules.find(name, low))}
+    read = [
+        (each, {name: match for name in CUES if (match := each.find(name, low))})
+        for each in find_languages(low)
+    ]
+    rules, cues = max(read, key=lambda each: len(each[1]))
     spans: list[tuple[int, int]] = []
     """Those of the cues' own words: of "not" and "anymore" in "not using X anymore"."""
     for cue in cues.values():
