@@ -21,23 +21,17 @@ from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.injections import Injection
 from mnemosyned.memory.values import Action, Episode, Learning, MemoryFilter
-from mnemosyned.storage.common import learnings, listing, sleep, surroundings, undo
+from mnemosyned.storage.common import (
+    learnings,
+    listing,
+    rows,
+    sleep,
+    surroundings,
+    undo,
+)
 from mnemosyned.storage.common.endings import restore_ending
 from mnemosyned.storage.common.injections import insert_injection, read_injections
 from mnemosyned.storage.common.records import insert_compaction
-from mnemosyned.storage.common.rows import (
-    COMPACTIONS,
-    EXPORTED_EPISODE,
-    EXPORTED_TABLES,
-    LEARNINGS,
-    LOG,
-    MOVED_TABLES,
-    REVISION_COLUMNS,
-    ROW_COLUMNS,
-    exported_episode_from,
-    record_fields,
-    stored_values,
-)
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
@@ -67,7 +61,7 @@ def _restore_learning(session: CommonSession, learning: Learning) -> exchange.Ou
     """Insert a learning unless the id is stored; return whether it was inserted, or the conflict."""
     text = session.select_value("learning", "text", id=learning.id)
     if text is None:
-        LEARNINGS.add(session, learning, seq=session.new_number())
+        rows.LEARNINGS.add(session, learning, seq=session.new_number())
         return True
     return False if text == learning.text else exchange.OTHER_WORDS
 
@@ -110,7 +104,7 @@ RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], exchange.Outcome]] 
     Injection: insert_injection,
     **{
         table.kind: partial(table.add, conflict=UNLESS_KNOWN)
-        for table in (*EXPORTED_TABLES, *MOVED_TABLES)
+        for table in (*rows.EXPORTED_TABLES, *rows.MOVED_TABLES)
     },
     EndingRecord: restore_ending,  # unlike other rows, endings refer to memories
 }
@@ -192,7 +186,7 @@ class RestoreTransaction(ABC):
         A memory goes to the archive if its episode is stored and lacks originals, else to working memory. An
         original that was forgotten here is not lacking, as the summary was written without it.
         """
-        rows = self._session.execute(
+        stored = self._session.execute(
             "SELECT id, seq, item_count - (SELECT count(*) FROM placed AS p "
             "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq) "
             "FROM episode AS e WHERE e.owner = %(owner)s AND level = 0 "
@@ -209,8 +203,8 @@ class RestoreTransaction(ABC):
         )
         # New numbers are given above all of them.
         last = max([self._highest_row_number(), *seqs])
-        homes = {id: seq for id, seq, _ in rows}
-        lacking = Counter({id: count for id, _, count in rows})
+        homes = {id: seq for id, seq, _ in stored}
+        lacking = Counter({id: count for id, _, count in stored})
         placed: list[PlacedMemory] = []
 
         def choose_place(memory: exchange.ExportedMemory) -> exchange.Outcome:
@@ -349,7 +343,9 @@ def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> N
         if memory.tags:
             add_tags(session, seq, memory.tags)
         for revision in memory.revisions:
-            insert_revision(session, seq, stored_values(REVISION_COLUMNS, revision))
+            insert_revision(
+                session, seq, rows.stored_values(rows.REVISION_COLUMNS, revision)
+            )
 
 
 _ROLLUPS = (
@@ -439,24 +435,24 @@ class ExportSnapshot(ABC):
         for memory, newer, *_ in self._stream(self._superseded.format(where)):
             yield exchange.ExportedSupersession(memory=memory, superseded_by=newer)
         if not self._chosen.excludes_summaries:
-            for kept in (LEARNINGS, LOG):
-                rows = self._stream(
+            for kept in (rows.LEARNINGS, rows.LOG):
+                streamed = self._stream(
                     f"SELECT {kept.columns} FROM {kept.name} AS r WHERE r.owner = %(owner)s "
                     f"AND {export_condition(self._chosen, 'r')} ORDER BY r.{kept.order}"
                 )
-                yield from map(kept.read, rows)
+                yield from map(kept.read, streamed)
         if not self._chosen.is_set:
-            columns = COMPACTIONS.columns.replace(", ", ", c.")
-            rows = self._stream(
+            columns = rows.COMPACTIONS.columns.replace(", ", ", c.")
+            streamed = self._stream(
                 f"SELECT c.{columns}, p.part "
                 "FROM compaction AS c LEFT JOIN compacted AS p ON p.owner = c.owner "
                 "AND p.compaction = c.id WHERE c.owner = %(owner)s "
                 "ORDER BY c.created_at, c.id, p.position"
             )
-            for row, group in groupby(rows, key=itemgetter(slice(-1))):
+            for row, group in groupby(streamed, key=itemgetter(slice(-1))):
                 parts = tuple(part for *_, part in group if part is not None)
-                yield COMPACTIONS.read(row, parts=parts)
-            for table in EXPORTED_TABLES:
+                yield rows.COMPACTIONS.read(row, parts=parts)
+            for table in rows.EXPORTED_TABLES:
                 yield from table.stream(self._session)
 
     def all_records(self) -> Iterator[exchange.AnyRecord]:
@@ -464,7 +460,7 @@ class ExportSnapshot(ABC):
         yield from self.records()
         session = self._session
         yield from read_injections(session, "ORDER BY id")
-        for table in MOVED_TABLES:
+        for table in rows.MOVED_TABLES:
             yield from table.stream(session)
         for id, model, digest, vector in session.stream(self._vectors):
             yield exchange.KeptVector(
@@ -492,11 +488,11 @@ class ExportSnapshot(ABC):
         # Two streams in the same order, so that an episode costs no round trip.
         originals = self._memories(self._archived.format(episodes=whole, where="1 = 1"))
         episodes = self._stream(
-            f"SELECT {EXPORTED_EPISODE}, {_ORIGINALS} FROM episode AS e "
+            f"SELECT {rows.EXPORTED_EPISODE}, {_ORIGINALS} FROM episode AS e "
             f"WHERE e.owner = %(owner)s AND {whole} ORDER BY e.seq"
         )
         for *row, count in episodes:
-            yield exported_episode_from(row, originals=count)
+            yield rows.exported_episode_from(row, originals=count)
             yield from islice(originals, count)
 
     def _memories(self, statement: str) -> Iterator[exchange.ExportedMemory]:
@@ -504,9 +500,9 @@ class ExportSnapshot(ABC):
         for seq, content_hash, *row in self._stream(statement):
             *values, episode, plain, secret, tags, revisions = row[5:]
             times = map(optional_instant, row[:5])
-            fields = record_fields(exchange.ExportedMemory, ROW_COLUMNS, values) | dict(
-                zip(_TIMES, times, strict=True)
-            )
+            fields = rows.record_fields(
+                exchange.ExportedMemory, rows.ROW_COLUMNS, values
+            ) | dict(zip(_TIMES, times, strict=True))
             yield exchange.ExportedMemory(
                 **fields,
                 content_hash=None if fields["content"] else content_hash,
@@ -516,8 +512,10 @@ class ExportSnapshot(ABC):
                 details=tuple(self._read_details(plain, secret)),
                 revisions=tuple(
                     exchange.ExportedRevision(
-                        **record_fields(
-                            exchange.ExportedRevision, REVISION_COLUMNS, revision[1:]
+                        **rows.record_fields(
+                            exchange.ExportedRevision,
+                            rows.REVISION_COLUMNS,
+                            revision[1:],
                         )
                     )
                     for revision in sorted(_decode_revisions(revisions or "[]"))
@@ -540,15 +538,15 @@ class ExportSnapshot(ABC):
         )
         groups = groupby(below, key=itemgetter(0))
         group = next(groups, None)
-        rows = self._stream(
-            f"SELECT {EXPORTED_EPISODE} {_ROLLUPS} ORDER BY e.level, e.seq"
+        streamed = self._stream(
+            f"SELECT {rows.EXPORTED_EPISODE} {_ROLLUPS} ORDER BY e.level, e.seq"
         )
-        for row in rows:
+        for row in streamed:
             members: tuple[str, ...] = ()
             if group and group[0] == row[1]:
                 members = tuple(id for _, id in group[1])
                 group = next(groups, None)
-            yield exported_episode_from(row, summary_of=members)
+            yield rows.exported_episode_from(row, summary_of=members)
 
 
 class ExchangeStore(StorePart):

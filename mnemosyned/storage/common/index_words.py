@@ -6,14 +6,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from mnemosyned.text.terms import (
-    Terms,
-    accent_variants,
-    glued_words,
-    gram_text,
-    stem,
-    stem_bytes,
-)
+from mnemosyned.text import terms
 
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 """Characters that are separators, marks, or folded to others; the file says how they are written."""
@@ -75,24 +68,24 @@ def gram_words(parts: str) -> list[str]:
 def index_stem(word: str) -> str:
     """Return the stem of a folded word as FTS5 computes it, on the word's UTF-8 bytes."""
     written = word.encode("utf-8", "surrogatepass").decode("latin-1")
-    return stem(word) if word.isascii() else stem_bytes(written)
+    return terms.stem(word) if word.isascii() else terms.stem_bytes(written)
 
 
-def term_matcher(terms: Terms) -> Callable[[Sequence[str]], bool]:
+def term_matcher(asked: terms.Terms) -> Callable[[Sequence[str]], bool]:
     """Return a function that returns True if a memory's texts contain all of these terms.
 
     The function takes the texts, the content first. It compares them as the full-text indexes do: words by
     their stems, character pairs as they are.
     """
     wanted = []
-    for term in (*terms.words, *terms.grams):
-        texts = [term, *accent_variants(term)]
-        words = [] if term in terms.grams else list(map(index_words, texts))
+    for term in (*asked.words, *asked.grams):
+        texts = [term, *terms.accent_variants(term)]
+        words = [] if term in asked.grams else list(map(index_words, texts))
         wanted.append((words, list(map(gram_words, texts))))
 
     def holds(texts: Sequence[str]) -> bool:
-        stems = [index_words(text) for text in (*texts, *glued_words(texts[0]))]
-        parts = gram_words(gram_text(texts[0]))
+        stems = [index_words(text) for text in (*texts, *terms.glued_words(texts[0]))]
+        parts = gram_words(terms.gram_text(texts[0]))
         return all(
             any(_has_phrase(phrase, text) for phrase in words for text in stems)
             or any(_has_phrase(phrase, parts) for phrase in grams)

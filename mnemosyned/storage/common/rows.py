@@ -11,16 +11,8 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from mnemosyned.memory import capture, clock, consolidation, endings, exchange
+from mnemosyned.memory import capture, clock, consolidation, endings, exchange, values
 from mnemosyned.memory.injections import BriefingEdit, Injection
-from mnemosyned.memory.values import (
-    ROW_FIELDS,
-    Episode,
-    Learning,
-    MemoryRecord,
-    Tier,
-    column_list,
-)
 from mnemosyned.storage.common.session import (
     CommonSession,
     optional_instant,
@@ -48,7 +40,7 @@ EXPORTED_EPISODE = (
 DERIVED = "derived"
 """Key, in the fields of a revision, of what the edit deleted; only the undo of the edit reads it."""
 _FIELDS = {
-    **{field.column: field.name for field in ROW_FIELDS},
+    **{field.column: field.name for field in values.ROW_FIELDS},
     "memory_id": "memory",
     "parent_id": "parent",
     "cycle_id": "cycle",
@@ -119,29 +111,29 @@ def record_fields(kind: type, columns: str, row: Row) -> dict[str, Any]:
 
 def stored_values(columns: str, record: object) -> dict[str, Any]:
     """Return {column: value to store} of a record: an enum's value, a duration's seconds, JSON of a tuple."""
-    values = {
+    stored = {
         name: getattr(record, _FIELDS.get(name, name)) for name in column_names(columns)
     }
-    for name, value in values.items():
+    for name, value in stored.items():
         if isinstance(value, Enum):
-            values[name] = value.value
+            stored[name] = value.value
         elif isinstance(value, timedelta):
-            values[name] = value.total_seconds()
+            stored[name] = value.total_seconds()
         elif isinstance(value, tuple | dict | exchange.ForgottenCopy):
-            values[name] = msgspec.json.encode(value).decode()
-    return values
+            stored[name] = msgspec.json.encode(value).decode()
+    return stored
 
 
-ROW_COLUMNS = column_list()
+ROW_COLUMNS = values.column_list()
 """Columns of a memory's own fields."""
 _WHOLE = f"{ROW_COLUMNS}, valid_until, superseded_at, pruned_at, superseded_by, edited_at, episode"
 
 
-def memory_of(values: Row, tags: Sequence[str] | None) -> MemoryRecord:
+def memory_of(row: Row, tags: Sequence[str] | None) -> values.MemoryRecord:
     """Return a memory from the values of `_WHOLE`, in order, and its sorted tags."""
-    fields = record_fields(MemoryRecord, _WHOLE, values)
-    tier = Tier.ARCHIVE if fields["episode"] else Tier.WORKING
-    return MemoryRecord(**fields, tier=tier, tags=tuple(tags or ()))
+    fields = record_fields(values.MemoryRecord, _WHOLE, row)
+    tier = values.Tier.ARCHIVE if fields["episode"] else values.Tier.WORKING
+    return values.MemoryRecord(**fields, tier=tier, tags=tuple(tags or ()))
 
 
 REVISION_COLUMNS = "changed_at, content, content_hash, fields"
@@ -151,14 +143,14 @@ The text is None where it stayed or was dropped; the fields are those that chang
 """
 
 
-def episode_from(row: Row, *, summary_of: tuple[str, ...] = ()) -> Episode:
+def episode_from(row: Row, *, summary_of: tuple[str, ...] = ()) -> values.Episode:
     """Return an episode without exact values from a row of `EPISODE_COLUMNS` and the ids of its sources."""
-    return Episode(
-        **record_fields(Episode, EPISODE_COLUMNS, row), summary_of=summary_of
+    return values.Episode(
+        **record_fields(values.Episode, EPISODE_COLUMNS, row), summary_of=summary_of
     )
 
 
-def episode_values(episode: Episode, index_terms: str) -> dict[str, Any]:
+def episode_values(episode: values.Episode, index_terms: str) -> dict[str, Any]:
     """Return the values of an episode's row by column: `EPISODE_COLUMNS` and `index_terms`."""
     return stored_values(EPISODE_COLUMNS, episode) | {"index_terms": index_terms}
 
@@ -213,11 +205,11 @@ class RecordTable(Generic[T]):
         """Return the record from a row of the table's columns; `others` are values of further fields."""
         return self.kind(**record_fields(self.kind, self.columns, row), **others)
 
-    def find(self, session: CommonSession, condition: str, /, **values: Any) -> list[T]:  # noqa: ANN401 any column
+    def find(self, session: CommonSession, condition: str, /, **named: Any) -> list[T]:  # noqa: ANN401 any column
         """Return the owner's records that an SQL clause, such as "AND id = …", selects and orders."""
         rows = session.execute(
             f"SELECT {self.columns} FROM {self.name} WHERE owner = %(owner)s {condition}",
-            **values,
+            **named,
         )
         return list(map(self.read, rows))
 
@@ -241,11 +233,11 @@ class RecordTable(Generic[T]):
         `conflict` is an SQL clause for a key that is stored already. `others` are values of further
         columns, or replace values of the record.
         """
-        values = stored_values(self.columns, record) | others
-        return bool(session.insert(self.name, conflict, **values).rowcount)
+        stored = stored_values(self.columns, record) | others
+        return bool(session.insert(self.name, conflict, **stored).rowcount)
 
 
-LEARNINGS = RecordTable("learning", Learning, "seq")
+LEARNINGS = RecordTable("learning", values.Learning, "seq")
 LOG = RecordTable("consolidation_log", consolidation.LogEntry, "id")
 COMPACTIONS = RecordTable(
     "compaction", exchange.ExportedCompaction, "created_at, id", "parts"

@@ -16,13 +16,7 @@ from mnemosyned.memory import consolidation, forgetting
 from mnemosyned.memory.periods import Child, Level, begin_of
 from mnemosyned.memory.ports import PendingRollups, Promotion, Rollup
 from mnemosyned.memory.values import Episode
-from mnemosyned.storage.common import listing, state
-from mnemosyned.storage.common.rows import (
-    EPISODE_COLUMNS,
-    LOG,
-    episode_from,
-    record_fields,
-)
+from mnemosyned.storage.common import listing, rows, state
 from mnemosyned.storage.common.session import (
     CommonSession,
     EngineSession,
@@ -45,7 +39,7 @@ def insert_log(
     id: int | None = None,
 ) -> None:
     """Insert a log entry under the number `id`, or under a new one."""
-    LOG.add(session, entry, id=session.new_number("log") if id is None else id)
+    rows.LOG.add(session, entry, id=session.new_number("log") if id is None else id)
 
 
 _WORKING = (
@@ -66,7 +60,7 @@ class SleepStore(StorePart):
         A memory dated after `selection.now` is included if that was noticed before `selection.before`.
         """
         where, values = self._pending_filter(session, selection)
-        rows = session.execute(
+        pending = session.execute(
             "SELECT m.id, m.session_id, m.source, m.created_at, length(m.content) "
             f"FROM {_WORKING} WHERE {where} "
             "ORDER BY f.created_at, f.seq LIMIT %(limit)s",
@@ -75,7 +69,7 @@ class SleepStore(StorePart):
         )
         columns = "id, session_id, source, created_at, chars"
         kind = consolidation.Pending
-        return [kind(**record_fields(kind, columns, row)) for row in rows]
+        return [kind(**rows.record_fields(kind, columns, row)) for row in pending]
 
     @reads
     def count_due(
@@ -171,7 +165,7 @@ class SleepStore(StorePart):
         `session` and `cycle` limit them to a session and to a cycle, `after` to entries older than
         the one with this number; None sets no limit.
         """
-        return LOG.find(
+        return rows.LOG.find(
             snapshot,
             "AND (%(session)s::text IS NULL OR session_id = %(session)s) "
             "AND (%(cycle)s::text IS NULL OR cycle_id = %(cycle)s) "
@@ -362,8 +356,8 @@ class RollupStore(StorePart):
         """
         episode, members = rollup.episode, rollup.members
         # With another text, one that was forgotten would return.
-        rows = session.select("episode", "id, content", id=list(members))
-        if dict(rows.fetchall()) != members:
+        contents = session.select("episode", "id, content", id=list(members))
+        if dict(contents.fetchall()) != members:
             raise BatchChanged(
                 "a summary of this period was changed concurrently; the next cycle retries it"
             )
@@ -414,7 +408,7 @@ class RollupStore(StorePart):
             return None
         children = session.select(
             "episode",
-            EPISODE_COLUMNS,
+            rows.EPISODE_COLUMNS,
             "ORDER BY covers_from, seq",
             parent_id=episode.id,
         )
@@ -424,14 +418,14 @@ class RollupStore(StorePart):
             originals=tuple(session.memories(episode.summary_of).values())
             if level == 0
             else (),
-            children=tuple(map(episode_from, children)),
+            children=tuple(map(rows.episode_from, children)),
         )
 
     @reads
     def index_terms(self, session: CommonSession, ids: Sequence[str]) -> dict[str, str]:
         """Return the stored index terms of the summaries with these ids, by id."""
-        rows = session.select("episode", "id, index_terms", id=ids)
-        return dict(rows.fetchall())
+        indexed = session.select("episode", "id, index_terms", id=ids)
+        return dict(indexed.fetchall())
 
     @writes
     def rewrite(
@@ -479,9 +473,9 @@ def _read_children(
     session: CommonSession, to_level: Level, condition: str, **values: object
 ) -> list[Child]:
     """Return the summaries that meet an SQL condition with bind `values`, as members of a roll-up."""
-    rows = session.execute(f"{_CHILD} {condition}", **values)
+    child_rows = session.execute(f"{_CHILD} {condition}", **values)
     columns = "id, covers_from, item_count, parent_id, chars"
-    children = [Child(**record_fields(Child, columns, row)) for row in rows]
+    children = [Child(**rows.record_fields(Child, columns, row)) for row in child_rows]
     if to_level is not Level.DAY:
         return children
     return [

@@ -11,16 +11,9 @@ from typing import Literal
 import msgspec
 
 from mnemosyned.errors import InvalidRequest, NotFound
-from mnemosyned.memory import exchange, forgetting, periods
+from mnemosyned.memory import exchange, forgetting, periods, values
 from mnemosyned.memory.edit import HISTORY_MAX, REVISIONS_MAX, MemoryEdit
-from mnemosyned.memory.values import TAGS_MAX, Episode, MemoryRecord
-from mnemosyned.storage.common.rows import (
-    DERIVED,
-    EPISODE_COLUMNS,
-    FORGOTTEN,
-    episode_from,
-    stored_values,
-)
+from mnemosyned.storage.common import rows
 from mnemosyned.storage.common.session import UNLESS_KNOWN, CommonSession, replace_by
 
 _ABOVE = """
@@ -40,26 +33,28 @@ def episode_at(
     value: str | int,
     *,
     details: bool = False,
-) -> Episode | None:
+) -> values.Episode | None:
     """Return a summary by `id` or row number `seq`; None if unknown. `details` adds the exact values."""
     row = session.select(
-        "episode", f"seq, {EPISODE_COLUMNS}", **{key: value}
+        "episode", f"seq, {rows.EPISODE_COLUMNS}", **{key: value}
     ).fetchone()
     if row is None:
         return None
-    episode = episode_from(row[1:])
+    episode = rows.episode_from(row[1:])
     if episode.level:
         made_of = session.select_column(
             "episode", "id", "ORDER BY covers_from, seq", parent_id=episode.id
         )
     else:
         made_of = session.original_ids(row[0])
-    values = tuple(session.details_under(episode.id)) if details else ()
+    exact_values = tuple(session.details_under(episode.id)) if details else ()
     return replace(
         episode,
         summary_of=tuple(made_of),
         # Above an episode each value stands once.
-        details=periods.distinct_details(values) if episode.level else values,
+        details=periods.distinct_details(exact_values)
+        if episode.level
+        else exact_values,
     )
 
 
@@ -72,7 +67,7 @@ def ancestors(session: CommonSession, seqs: Iterable[int]) -> dict[int, int]:
     """Return {child: parent}, as row numbers, for these summaries and all roll-ups above them."""
     # Read as the recursion meets them: joined to them behind it, the planner of PostgreSQL would
     # read every summary.
-    rows = session.execute(
+    links = session.execute(
         "WITH RECURSIVE above (below, seq, parent_id) AS ("
         "SELECT NULL::bigint, e.seq, e.parent_id FROM episode AS e "
         "WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s::bigint[]) "
@@ -81,7 +76,7 @@ def ancestors(session: CommonSession, seqs: Iterable[int]) -> dict[int, int]:
         "SELECT below, seq FROM above WHERE below IS NOT NULL",
         seqs=sorted(seqs),
     )
-    return dict(rows.fetchall())
+    return dict(links.fetchall())
 
 
 def name_rollup(session: CommonSession, id: str) -> None:
@@ -172,10 +167,10 @@ def _remove_from_log(session: CommonSession, episode: str) -> None:
 @contextmanager
 def changed_copy(session: CommonSession, id: str) -> Iterator[exchange.ForgottenCopy]:
     """Lend the copy of a forgotten memory to the block, then save it; for an unknown id, an unsaved one."""
-    records = FORGOTTEN.find(session, "AND id = %(id)s", id=id)
+    records = rows.FORGOTTEN.find(session, "AND id = %(id)s", id=id)
     yield records[0].data if records else exchange.ForgottenCopy()
     for record in records:
-        session.update("forgotten", stored_values("data", record), id=id)
+        session.update("forgotten", rows.stored_values("data", record), id=id)
 
 
 def request_purge(session: CommonSession) -> None:
@@ -228,7 +223,7 @@ def add_revision(
         session.update("revision", earlier, memory_seq=seq)
     else:
         fields = {name: getattr(edit.before, name) for name in edit.changed_fields}
-        fields |= {DERIVED: derived} if edit.is_reworded else {}
+        fields |= {rows.DERIVED: derived} if edit.is_reworded else {}
         earlier["fields"] = msgspec.json.encode(fields).decode()
         earlier["content"] = text if text != edit.after.content else None
     insert_revision(session, seq, revision | earlier)
@@ -277,20 +272,20 @@ def list_successors(session: CommonSession, seq: int, id: str) -> list[int]:
 
 def add_tags(session: CommonSession, seq: int, names: Iterable[str]) -> None:
     """Add tags to a memory. Raises `InvalidRequest` for too many."""
-    rows = [{"memory_seq": seq, "name": name} for name in names]
-    session.insert_each("tag", rows, UNLESS_KNOWN)
+    tags = [{"memory_seq": seq, "name": name} for name in names]
+    session.insert_each("tag", tags, UNLESS_KNOWN)
     count = session.select_value("tag", "count(*)", memory_seq=seq)
-    if count > TAGS_MAX:
+    if count > values.TAGS_MAX:
         id = session.memories_at([seq])[seq].id
         raise InvalidRequest(
-            f"{id} would have {count}, and a memory has at most {TAGS_MAX} tags; remove "
+            f"{id} would have {count}, and a memory has at most {values.TAGS_MAX} tags; remove "
             "some with `untag`",
             field="tags",
         )
 
 
 def insert_tags_and_validity(
-    session: CommonSession, seq: int, memory: MemoryRecord
+    session: CommonSession, seq: int, memory: values.MemoryRecord
 ) -> None:
     """Insert the tags and the expiry of a new memory, if it has any, by its row number."""
     if memory.valid_until:

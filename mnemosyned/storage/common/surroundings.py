@@ -8,16 +8,8 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import chain
 
-from mnemosyned.memory import capture, clock, exchange
-from mnemosyned.memory.values import AgentActivity, MemoryRecord
-from mnemosyned.storage.common.rows import (
-    ACTIVITY,
-    CLOCK,
-    FILES,
-    FOLDERS,
-    REPLACE_FILE,
-    SESSIONS,
-)
+from mnemosyned.memory import capture, clock, exchange, values
+from mnemosyned.storage.common import rows
 from mnemosyned.storage.common.session import (
     UNLESS_KNOWN,
     CommonSession,
@@ -52,10 +44,10 @@ _COUNT_CALL = (
 
 def projects_of(session: CommonSession, names: Sequence[str]) -> dict[str, str]:
     """Return the projects of agents' sessions by session name; sessions without a project are left out."""
-    rows = session.select(
+    sessions = session.select(
         "agent_session", "session_id, project", "AND project != ''", session_id=names
     )
-    return dict(rows.fetchall())
+    return dict(sessions.fetchall())
 
 
 _LATEST_WORKING = (
@@ -81,9 +73,9 @@ def _latest_positions(
     without: str | None = None,
 ) -> list[int]:
     """Return row numbers of each tier's newest `limit` memories in sessions, except of the role `without`."""
-    values = {"names": list(names), "without": [] if without is None else [without]}
+    parameters = {"names": list(names), "without": [] if without is None else [without]}
     statements = (_LATEST_WORKING, _LATEST_ARCHIVED)
-    found = (session.column(each, limit=limit, **values) for each in statements)
+    found = (session.column(each, limit=limit, **parameters) for each in statements)
     return list(chain.from_iterable(found))
 
 
@@ -102,7 +94,7 @@ class AgentStore(StorePart):
     @reads
     def session(self, session: CommonSession, name: str) -> capture.AgentSession | None:
         """Return the agent's session with this name; None if it is unknown."""
-        found = SESSIONS.find(session, "AND session_id = %(name)s", name=name)
+        found = rows.SESSIONS.find(session, "AND session_id = %(name)s", name=name)
         return found[0] if found else None
 
     @writes_lazily
@@ -131,7 +123,7 @@ class AgentStore(StorePart):
         for table in ("agent_session", "injection") if moved else ():
             session.update(table, {"project": agent.project}, session_id=moved)
         kept = replace(agent, shown=agent.shown[-capture.SHOWN_MAX :])
-        SESSIONS.add(session, kept, _KEEP_SESSION)
+        rows.SESSIONS.add(session, kept, _KEEP_SESSION)
         most = capture.SESSIONS_MAX
         session.keep_newest("agent_session", "session_id", "seen_at", most)
 
@@ -170,7 +162,7 @@ class AgentStore(StorePart):
     @reads
     def latest(
         self, session: CommonSession, names: Sequence[str], limit: int
-    ) -> list[MemoryRecord]:
+    ) -> list[values.MemoryRecord]:
         """Return up to `limit` of the newest memories of these sessions, newest first, from every tier."""
         seqs = _latest_positions(session, names, limit)
         found = session.memories_at(seqs)
@@ -207,7 +199,7 @@ class AgentStore(StorePart):
     ) -> list[capture.AgentSession]:
         """Return up to `limit` sessions, the last seen first; `with_transcript` leaves out others."""
         condition = "AND transcript != '' " if with_transcript else ""
-        return SESSIONS.find(
+        return rows.SESSIONS.find(
             session,
             f"{condition}ORDER BY seen_at DESC LIMIT %(limit)s",
             limit=limit,
@@ -242,35 +234,35 @@ class AgentStore(StorePart):
             failed_at=at if call.failure else None,
             failure=call.failure[: capture.FAILURE_CHARS_MAX],
         )
-        ACTIVITY.add(session, activity, _COUNT_CALL)
+        rows.ACTIVITY.add(session, activity, _COUNT_CALL)
         # Not by a pair of columns, which Citus cannot hand on under row-level security.
         key = "event || ' ' || client"
         session.keep_newest("agent_activity", key, "called_at", capture.CLIENTS_MAX)
 
     @reads
-    def activity(self, session: CommonSession) -> list[AgentActivity]:
+    def activity(self, session: CommonSession) -> list[values.AgentActivity]:
         """Return the count, totals and latencies of hook calls for each client and event."""
-        sums = ACTIVITY.find(
+        sums = rows.ACTIVITY.find(
             session, "ORDER BY client, event LIMIT %(most)s", most=capture.CLIENTS_MAX
         )
         activity = []
         for each in map(asdict, sums):
             mean_ms = round(each.pop("total_ms") / each["calls"], 3)
             each["slowest_ms"] = round(each["slowest_ms"], 3)
-            activity.append(AgentActivity(**each, mean_ms=mean_ms))
+            activity.append(values.AgentActivity(**each, mean_ms=mean_ms))
         return activity
 
 
 def saved_sighting(session: CommonSession) -> clock.Sighting | None:
     """Return the saved reading of the clock; None if there is none."""
-    found = CLOCK.find(session, "")
+    found = rows.CLOCK.find(session, "")
     return found[0] if found else None
 
 
 def save_sighting(session: CommonSession, sighting: clock.Sighting) -> None:
     """Save a reading of the clock in place of the earlier one."""
     session.delete("clock_seen")
-    CLOCK.add(session, sighting)
+    rows.CLOCK.add(session, sighting)
 
 
 UNKNOWN_START = ""
@@ -346,7 +338,7 @@ class WatchStore(StorePart):
     def add_folder(self, session: CommonSession, path: str, added_at: datetime) -> None:
         """Add a folder to watch, by its path; change nothing if it is watched already."""
         folder = exchange.FollowedFolder(path=path, added_at=added_at)
-        FOLDERS.add(session, folder, UNLESS_KNOWN)
+        rows.FOLDERS.add(session, folder, UNLESS_KNOWN)
 
     @writes
     def remove_folder(self, session: CommonSession, path: str) -> bool:
@@ -358,7 +350,7 @@ class WatchStore(StorePart):
     @reads
     def file(self, session: CommonSession, path: str) -> capture.WatchedFile | None:
         """Return the state of a watched file, or None if it was never read."""
-        found = FILES.find(session, "AND path = %(path)s", path=path)
+        found = rows.FILES.find(session, "AND path = %(path)s", path=path)
         return found[0] if found else None
 
     @reads
@@ -366,14 +358,14 @@ class WatchStore(StorePart):
         self, session: CommonSession, file: str
     ) -> list[capture.WatchedFile]:
         """Return up to `MOVED_MAX` states of files with this device and inode, whatever their paths."""
-        return FILES.find(
+        return rows.FILES.find(
             session, "AND file = %(file)s LIMIT %(most)s", file=file, most=MOVED_MAX
         )
 
     @writes_lazily
     def keep_file(self, session: CommonSession, state: capture.WatchedFile) -> None:
         """Insert or replace the state of a watched file, by its path."""
-        FILES.add(session, state, REPLACE_FILE)
+        rows.FILES.add(session, state, rows.REPLACE_FILE)
 
     @writes_lazily
     def drop_files(self, session: CommonSession, paths: Sequence[str]) -> None:
@@ -383,13 +375,13 @@ class WatchStore(StorePart):
     @reads
     def states(self, session: CommonSession, folder: str) -> dict[str, tuple[int, int]]:
         """Return {path: (bytes, modification time in ns)} of the files below a folder, as last read."""
-        rows = session.execute(
+        files = session.execute(
             f"SELECT path, size, modified_ns FROM watched_file WHERE {_BELOW} "
             "LIMIT %(most)s",
             path=folder,
             most=capture.FILES_MAX,
         )
-        return {path: (size, modified) for path, size, modified in rows}
+        return {path: (size, modified) for path, size, modified in files}
 
     @reads
     def totals(self, session: CommonSession, folder: str) -> capture.FolderTotals:

@@ -10,15 +10,7 @@ from typing import Any
 
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy
 from mnemosyned.fairness import pause_for_other_owners
-from mnemosyned.memory.ports import Draft, Promotion, RememberReport
-from mnemosyned.memory.values import (
-    ROW_FIELDS,
-    Action,
-    Episode,
-    FieldKind,
-    MemoryRecord,
-    Tier,
-)
+from mnemosyned.memory import ports, values
 from mnemosyned.storage.common import records, sleep, state
 from mnemosyned.storage.postgres.pool import PostgresEngine
 from mnemosyned.storage.postgres.session import (
@@ -32,7 +24,7 @@ from mnemosyned.storage.postgres.session import (
 
 def detail_columns(originals: Iterable[Values]) -> dict[str, list[str | None]]:
     """Return the columns `details` and `secrets`: a JSON text per original, or None without values."""
-    texts = [detail_texts(values) for values in originals]
+    texts = [detail_texts(original) for original in originals]
     return {
         "details": [plain for plain, _ in texts],
         "secrets": [secret for _, secret in texts],
@@ -40,14 +32,14 @@ def detail_columns(originals: Iterable[Values]) -> dict[str, list[str | None]]:
 
 
 _TYPES = {
-    FieldKind.TEXT: "text",
-    FieldKind.NUMBER: "float8",
-    FieldKind.FLAG: "bool",
-    FieldKind.TIME: "timestamptz",
-    FieldKind.JSON: "text",
+    values.FieldKind.TEXT: "text",
+    values.FieldKind.NUMBER: "float8",
+    values.FieldKind.FLAG: "bool",
+    values.FieldKind.TIME: "timestamptz",
+    values.FieldKind.JSON: "text",
 }
 _ARRAYS = {
-    **{field.column: _TYPES[field.kind] for field in ROW_FIELDS},
+    **{field.column: _TYPES[field.kind] for field in values.ROW_FIELDS},
     "content_hash": "bigint",
 }
 _COLUMNS = ", ".join(_ARRAYS)
@@ -131,7 +123,7 @@ class PostgresIntake(records.IntakeTransaction):
     _said = SAID_BEFORE
     same_message = SAME_MESSAGE
 
-    def _insert_memories(self, memories: Sequence[MemoryRecord]) -> None:
+    def _insert_memories(self, memories: Sequence[values.MemoryRecord]) -> None:
         insert_new(self._session, memories)
 
     def _finish_intake(self) -> int:
@@ -154,7 +146,9 @@ INSERTED_AT_ONCE, INSERTS_MAX = 100, 10
 gives way to others, while its own other writes wait for its row."""
 
 
-def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> None:
+def insert_new(
+    session: PostgresSession, memories: Sequence[values.MemoryRecord]
+) -> None:
     """Insert memories in this order into working memory, with tags, validity and index entries."""
     if not memories:
         return
@@ -168,11 +162,11 @@ def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> No
         session.lock_by(_COUNT_NEW, count=count, characters=characters)
         size = max(INSERTED_AT_ONCE, count // INSERTS_MAX)
         for start in range(0, count, size):
-            values = values_by_column(rows[start : start + size])
-            moments = values["created_at"]
+            columns = values_by_column(rows[start : start + size])
+            moments = columns["created_at"]
             # The end of a pipeline waits for the server, which then serves others first.
             with session.pipeline() if count > size else nullcontext():
-                session.execute(_INSERT_NEW, count=count - start, **values)
+                session.execute(_INSERT_NEW, count=count - start, **columns)
                 session.execute(
                     _INSERT_NEW_FRESH, count=count - start, created_at=moments
                 )
@@ -221,8 +215,8 @@ class PostgresRecords(records.RecordStore):
     _engine: PostgresEngine
 
     def remember(
-        self, drafts: Sequence[Draft], *, action: Action | None = None
-    ) -> RememberReport:
+        self, drafts: Sequence[ports.Draft], *, action: values.Action | None = None
+    ) -> ports.RememberReport:
         intake = PostgresIntake(drafts, action)
         with self._engine.pool.writing(self._engine.owner, at_once=True) as session:
             remembered = intake.run(session)
@@ -242,7 +236,7 @@ class PostgresSleep(sleep.SleepStore):
         return self._engine.pool.claims.sleep_claim(self._engine.owner)
 
     def consolidate(
-        self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
+        self, groups: Sequence[Sequence[ports.Promotion]], *, durable: bool = True
     ) -> list[Exception | None]:
         """Store the episodes of each group, and archive their originals.
 
@@ -266,7 +260,7 @@ class PostgresSleep(sleep.SleepStore):
         return outcomes
 
     def _promote_batch(
-        self, promotions: Sequence[Promotion], *, durable: bool
+        self, promotions: Sequence[ports.Promotion], *, durable: bool
     ) -> Exception | None:
         """Store groups in one transaction, tried `PROMOTION_TRIES` times if busy; return an error or None."""
         for tries_left in reversed(range(PROMOTION_TRIES)):
@@ -288,24 +282,24 @@ class PostgresSleep(sleep.SleepStore):
         return None
 
     def _archive_originals(
-        self, session: PostgresSession, episodes: Mapping[int, Episode]
+        self, session: PostgresSession, episodes: Mapping[int, values.Episode]
     ) -> int:
         homes = {id: seq for seq, each in episodes.items() for id in each.summary_of}
         evicted = sorted(session.execute(EVICT, ids=list(homes)).fetchall())
-        values: dict[str, Values] = {}
+        detail_values: dict[str, Values] = {}
         for episode in episodes.values():
             for detail in episode.details:
-                known = values.setdefault(detail.memory, {})
+                known = detail_values.setdefault(detail.memory, {})
                 known[str(detail.kind), detail.value] = detail.sensitive
         if evicted:
             session.execute(
                 INSERT_PLACED,
                 seqs=[seq for seq, _, _ in evicted],
                 homes=[homes[id] for _, id, _ in evicted],
-                **detail_columns(values.get(id, {}) for _, id, _ in evicted),
+                **detail_columns(detail_values.get(id, {}) for _, id, _ in evicted),
             )
             session.grown += len(evicted)
         count, characters = len(evicted), sum(size for _, _, size in evicted)
-        session.add_to_totals(Tier.WORKING, count=-count, characters=-characters)
-        session.add_to_totals(Tier.ARCHIVE, count=count, characters=characters)
+        session.add_to_totals(values.Tier.WORKING, count=-count, characters=-characters)
+        session.add_to_totals(values.Tier.ARCHIVE, count=count, characters=characters)
         return count

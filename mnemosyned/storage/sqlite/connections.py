@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from mnemosyned.errors import DISK_FULL, DatabaseReplaced, StorageFailed
-from mnemosyned.fairness import note_database_time
+from mnemosyned import errors, fairness
 from mnemosyned.logs import logger
 from mnemosyned.search.words import Frequencies
 from mnemosyned.storage.common.session import SharedSnapshot
@@ -129,7 +128,7 @@ _CANNOT_WRITE = (
 )
 _FAILING = "the disk fails: check it and the system's log, then try again"
 _ADVICE = {
-    sqlite3.SQLITE_FULL: DISK_FULL,
+    sqlite3.SQLITE_FULL: errors.DISK_FULL,
     sqlite3.SQLITE_IOERR: _FAILING,
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_NOTADB: "this is not a SQLite database: choose another file",
@@ -141,8 +140,8 @@ _ADVICE = {
     sqlite3.SQLITE_NOMEM: "there is no memory left: close other programs, then try again",
 }
 _ADVICE_OF_SYSTEM = {
-    errno.ENOSPC: DISK_FULL,
-    errno.EDQUOT: DISK_FULL,
+    errno.ENOSPC: errors.DISK_FULL,
+    errno.EDQUOT: errors.DISK_FULL,
     errno.EIO: _FAILING,
     errno.EACCES: _CANNOT_WRITE,
     errno.EPERM: _CANNOT_WRITE,
@@ -176,7 +175,7 @@ def translate_error(error: BaseException, consequence: str = NOTHING_KEPT) -> Ex
     if isinstance(error, Exception) and not isinstance(error, sqlite3.Error | OSError):
         return error
     why = failure_reason(error)
-    failure = StorageFailed(f"{consequence}: {why}", reason=why)
+    failure = errors.StorageFailed(f"{consequence}: {why}", reason=why)
     failure.__cause__ = error
     return failure
 
@@ -235,7 +234,7 @@ class Readers:
         except sqlite3.Error as error:
             raise translate_error(error, NOT_ANSWERED) from error
         finally:
-            note_database_time(began)
+            fairness.note_database_time(began)
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSession]:
@@ -245,12 +244,12 @@ class Readers:
         try:
             connection = self._pool.get(timeout=self._wait_s)
         except queue.Empty:
-            raise StorageFailed(
+            raise errors.StorageFailed(
                 f"all {self._size} readers were busy for {self._wait_s:g} s; ask again later"
             ) from None
         try:
             if self._closed:
-                raise StorageFailed(CLOSED)
+                raise errors.StorageFailed(CLOSED)
             if connection is None or connection.generation != self._generation:
                 outdated, generation = connection, self._generation
                 connection = open_with_log(
@@ -443,7 +442,7 @@ class Checkpoints:
             try:
                 self._connection = self._connect()
             except (
-                StorageFailed,
+                errors.StorageFailed,
                 OSError,
                 sqlite3.Error,
             ) as error:  # the next run tries again
@@ -533,13 +532,13 @@ class Writer:
                 with self._lock:
                     if not ticket.done:
                         self._commit_waiting()
-        note_database_time(began)
+        fairness.note_database_time(began)
         return [ticket.error or ticket.result for ticket in tickets]
 
     def _commit_waiting(self) -> None:
         """Run up to `COMMIT_SHARE_MAX` queued writes in one transaction; set their outcomes."""
         if self._closed:
-            raise StorageFailed(CLOSED)
+            raise errors.StorageFailed(CLOSED)
         share = min(len(self._waiting), COMMIT_SHARE_MAX)
         tickets = [self._waiting.popleft() for _ in range(share)]
         durable = any(ticket.durable for ticket in tickets)
@@ -639,7 +638,7 @@ class Writer:
     def _explaining_failures(self) -> Iterator[None]:
         """Turn errors in the block into `StorageFailed`, and raise one at once if the writer is closed."""
         if self._closed:
-            raise StorageFailed(CLOSED)
+            raise errors.StorageFailed(CLOSED)
         with explain_failures():
             yield
 
@@ -656,7 +655,7 @@ class Writer:
             try:
                 self._connection = self._secured(self._connection)
                 truncate_log(self._connection)
-            except DatabaseReplaced as error:
+            except errors.DatabaseReplaced as error:
                 if not error.saved:
                     raise
                 log.warning("closed_elsewhere", reason=error.reason)
