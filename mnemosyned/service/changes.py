@@ -15,17 +15,8 @@ from mnemosyned.conversation.archived import WHOLE
 from mnemosyned.conversation.learnings.relevance import find_scope
 from mnemosyned.errors import BatchChanged, InvalidRequest, WordsPruned
 from mnemosyned.ids import new_id
-from mnemosyned.memory import engine_ports, listing, ports
+from mnemosyned.memory import engine_ports, listing, ports, values
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit, values_before
-from mnemosyned.memory.values import (
-    EDITABLE,
-    Action,
-    ActionKind,
-    Episode,
-    Learning,
-    MemoryRecord,
-    tag_names,
-)
 from mnemosyned.service import forgetting, intake
 from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.reading import preview_selection, select_memories
@@ -43,7 +34,7 @@ TRIES_MAX = 5
 """Number of times that an edit reads a memory which changed while it was being edited."""
 ONE_ONLY = ("text", "role", "created_at", "importance", "if_text")
 """Fields that make sense for one memory alone."""
-_MANY = [name for name in EDITABLE if name not in ONE_ONLY]
+_MANY = [name for name in values.EDITABLE if name not in ONE_ONLY]
 _FOR_MANY = f"{', '.join(_MANY[:-1])} and {_MANY[-1]}"
 """The other fields, as an error lists them."""
 
@@ -61,14 +52,16 @@ class ChangeService:
 
     def change_tags(self, request: verbs.Tag | verbs.Untag) -> verbs.Tagged:
         """Add tags to the selected memories, or remove them; with `dry_run`, only preview that."""
-        tags = tag_names(request.tags)
+        tags = values.tag_names(request.tags)
         selected = select_memories(self.store, request)
         adds = isinstance(request, verbs.Tag)
         if request.dry_run:
             preview = preview_selection(self.store, selected, after=request.after)
             return verbs.Tagged(**preview, tags=list(tags), tagged=adds)
         change = partial(self.store.changes.tag, remove=not adds)
-        action = self._new_action(ActionKind.TAG if adds else ActionKind.UNTAG)
+        action = self._new_action(
+            values.ActionKind.TAG if adds else values.ActionKind.UNTAG
+        )
         step = partial(change, tags=tags, action=action)
         report = f"memories are {'tagged' if adds else 'untagged'}"
         changed = intake.run_in_chunks(selected.ids, intake.CHUNK, step, report=report)
@@ -85,10 +78,10 @@ class ChangeService:
         ids = names(request.id)
         for id in ids:
             memory = self.store.memories.get(id)
-            if isinstance(memory, Episode) or memory.episode:
+            if isinstance(memory, values.Episode) or memory.episode:
                 state = (
                     "an episode"
-                    if isinstance(memory, Episode)
+                    if isinstance(memory, values.Episode)
                     else "archived. `restore` brings it back, pinned"
                 )
                 raise InvalidRequest(
@@ -103,7 +96,9 @@ class ChangeService:
             )
             archived = len(selected.ids) - working
             return verbs.Pinned(**preview, pinned=pinned, archived=archived)
-        action = self._new_action(ActionKind.PIN if pinned else ActionKind.UNPIN)
+        action = self._new_action(
+            values.ActionKind.PIN if pinned else values.ActionKind.UNPIN
+        )
         pin = partial(self.store.changes.pin, pinned=pinned, action=action)
         report = f"memories are {'pinned' if pinned else 'unpinned'}"
         chunks = intake.run_in_chunks(selected.ids, intake.CHUNK, pin, report=report)
@@ -115,10 +110,10 @@ class ChangeService:
             archived=len(selected.ids) - changed,
         )
 
-    def _new_action(self, kind: ActionKind) -> Action:
+    def _new_action(self, kind: values.ActionKind) -> values.Action:
         """Return a new undoable action of this kind, which begins now."""
         now = self.sleeper.cycle.clock.now()
-        return Action(new_id(now), kind, now)
+        return values.Action(new_id(now), kind, now)
 
     def edit(self, request: verbs.EditMemory) -> verbs.Edited:
         """Edit one memory by id, or all selected by filters; with `dry_run`, only preview.
@@ -147,7 +142,7 @@ class ChangeService:
             return verbs.Edited(
                 **preview_selection(self.store, selected, after=request.after)
             )
-        action = self._new_action(ActionKind.EDIT)
+        action = self._new_action(values.ActionKind.EDIT)
         drop = request.drop_history
 
         def edit_group(group: Sequence[str]) -> EditOutcome:
@@ -164,7 +159,7 @@ class ChangeService:
         self, request: verbs.EditMemory, id: str, changes: dict[str, Any]
     ) -> verbs.Edited:
         """Edit one memory, if need be again after another change. Raises the errors of `EditMemory`."""
-        action = self._new_action(ActionKind.EDIT)
+        action = self._new_action(values.ActionKind.EDIT)
 
         def edit_once() -> tuple[EditOutcome | None, str]:
             """Edit the memory; return the outcome, or None without any effect, and the treatment of secrets."""
@@ -204,11 +199,11 @@ class ChangeService:
             edits = []
             for before in self.store.memories.existing(group):
                 revisions = self.store.changes.revisions(before.id)
-                values = values_before(before, revisions, moment)
-                if values is None and before.id not in left[CHANGED_SINCE]:
+                former_values = values_before(before, revisions, moment)
+                if former_values is None and before.id not in left[CHANGED_SINCE]:
                     left[CHANGED_SINCE].append(before.id)
-                if values:
-                    edit = self._make_edit(before, values)[0]
+                if former_values:
+                    edit = self._make_edit(before, former_values)[0]
                     edits.append(replace(edit, undoes=moment))
             return edits
 
@@ -245,14 +240,14 @@ class ChangeService:
             working=editions[-1].working if editions else 0,
         )
 
-    def _read_editable(self, id: str, request: verbs.EditMemory) -> MemoryRecord:
+    def _read_editable(self, id: str, request: verbs.EditMemory) -> values.MemoryRecord:
         """Return the memory with an id, after a check that it may be edited as the request asks.
 
         Raises `NotFound`, and `BatchChanged` if its text is not the request's `if_text`. Raises
         `InvalidRequest` for a summary, the text of an archived message, or a text with a secret's mask.
         """
         before = self.store.memories.get(id)
-        if isinstance(before, Episode):
+        if isinstance(before, values.Episode):
             raise InvalidRequest(
                 f"{id} is a summary, which follows from its memories; edit those: `expand` shows "
                 "them, and the summary is rewritten",
@@ -281,7 +276,7 @@ class ChangeService:
                 )
         return before
 
-    def _list_shown_texts(self, memory: MemoryRecord) -> Iterator[str]:
+    def _list_shown_texts(self, memory: values.MemoryRecord) -> Iterator[str]:
         """Yield the text of a memory as it is shown without `reveal`: in a list, and by `get`."""
         yield mask_secrets(memory.content)
         if memory.episode:
@@ -289,7 +284,7 @@ class ChangeService:
             yield mask_secrets(memory.content, secrets)
 
     def _make_edit(
-        self, before: MemoryRecord, changes: dict[str, Any]
+        self, before: values.MemoryRecord, changes: dict[str, Any]
     ) -> tuple[MemoryEdit, str]:
         """Return the edit that sets new values, and how its secrets are treated: kept, masked or empty."""
         now = self.sleeper.cycle.clock.now()
@@ -303,7 +298,11 @@ class ChangeService:
         return intake.make_edit(before, after, config, now=now)
 
     def _write_edits(
-        self, edits: Sequence[MemoryEdit], action: Action | None, *, drop_history: bool
+        self,
+        edits: Sequence[MemoryEdit],
+        action: values.Action | None,
+        *,
+        drop_history: bool,
     ) -> EditOutcome:
         """Store edits, recorded for undo as `action` if given; renew endings and vectors of new texts."""
         edition = self.store.changes.edit(
@@ -354,7 +353,7 @@ class ChangeService:
         now = self.sleeper.cycle.clock.now()
         rule = self.sleeper.cycle.settings.config.secrets
         text = intake.clean_learning_text(request.content, rule, field="content")
-        new = Learning(
+        new = values.Learning(
             id=new_id(now),
             kind=request.kind,
             text=text,
@@ -428,16 +427,16 @@ def _read_changes(request: verbs.EditMemory) -> dict[str, Any]:
     """Return the {field: new value} that a request names. Raises `InvalidRequest` for none."""
     given: dict[str, Any] = {
         "content": request.text,
-        **{name: getattr(request, name) for name in EDITABLE},
+        **{name: getattr(request, name) for name in values.EDITABLE},
         "created_at": instant(request.created_at),
-        "tags": None if request.tags is None else tag_names(request.tags),
+        "tags": None if request.tags is None else values.tag_names(request.tags),
     }
     changes: dict[str, Any] = {
         name: value for name, value in given.items() if value is not None
     }
     if not changes and not request.drop_history:
         raise InvalidRequest(
-            f"say what to change: {', '.join(f'`{name}`' for name in ('text', *EDITABLE))}",
+            f"say what to change: {', '.join(f'`{name}`' for name in ('text', *values.EDITABLE))}",
             field="text",
         )
     if changes.get("source") == "":

@@ -13,24 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from mnemosyned import errors
 from mnemosyned.config.settings import MODEL_TOKENIZER, ContextConfig, SettingsInForce
-from mnemosyned.conversation import key_facts, policies, sections, summary_message
-from mnemosyned.conversation.archived import (
-    WORDLESS,
-    as_memory,
-    as_message,
-    as_original,
-    find_message_times,
-    find_original_id,
-    is_truncation_of,
+from mnemosyned.conversation import (
+    archived,
+    compaction,
+    key_facts,
+    policies,
+    sections,
+    summary_message,
 )
 from mnemosyned.conversation.briefing import has_substance, leave_out_rules
 from mnemosyned.conversation.budget import TokenBudget
-from mnemosyned.conversation.compaction import (
-    THRESHOLD,
-    Compaction,
-    CompactionPolicy,
-    MemoryConsolidator,
-)
 from mnemosyned.conversation.context import (
     ChosenWindow,
     ContextManager,
@@ -50,11 +42,10 @@ from mnemosyned.conversation.messages import (
 )
 from mnemosyned.instants import in_zone
 from mnemosyned.logs import logger
-from mnemosyned.memory import exchange, forgetting, injections, ports
+from mnemosyned.memory import exchange, forgetting, injections, ports, values
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.memory.masking import mask_together
-from mnemosyned.memory.values import Episode, Hit, Learning, MemoryRecord
 from mnemosyned.service.briefing import make_injection
 from mnemosyned.service.intake import make_compacted_draft
 from mnemosyned.sleep.context import SummarizerLease
@@ -201,7 +192,7 @@ class IdentifiedConversation:
         """Return the message as the agent sent it, by our id."""
         return self._by_id[message_id]
 
-    def new_summaries(self, done: Compaction) -> list[WrittenSummary]:
+    def new_summaries(self, done: compaction.Compaction) -> list[WrittenSummary]:
         """Return (message, parsed content) for the summary messages that a compaction added."""
         return [
             (message, summary_message.read_summary(message))
@@ -211,7 +202,7 @@ class IdentifiedConversation:
             and metadata.get("kind") == summary_message.KIND
         ]
 
-    def new_stubs(self, done: Compaction) -> dict[str, Message]:
+    def new_stubs(self, done: compaction.Compaction) -> dict[str, Message]:
         """Return {our id of the original: truncated message} for the messages that `done` truncated."""
         return {
             message["id"]: message
@@ -334,7 +325,7 @@ class WindowService:
         request: Context,
         question: str,
         chosen: ChosenWindow,
-        learnings: Sequence[Learning],
+        learnings: Sequence[values.Learning],
         groups: Groups,
     ) -> list[tuple[str | None, str, str, sections.Quoted]]:
         """Return (owner, memory id, words, quote) for each recalled text to quote, best first.
@@ -407,8 +398,8 @@ class WindowService:
         )
         done = policy.compact(conversation.messages, keep_recent=request.keep_recent)
         done = policies.shorten_longest(done, limit, counter)
-        archived = self._archive_removed(done, conversation) if done.changed else {}
-        self.on_archived([size for size in archived.values() if size])
+        stored_sizes = self._archive_removed(done, conversation) if done.changed else {}
+        self.on_archived([size for size in stored_sizes.values() if size])
         log.info(
             "compacted",
             policy=done.policy,
@@ -431,17 +422,19 @@ class WindowService:
             over_budget=0 < limit < done.tokens_after,
             summaries=list(done.summaries),
             expand=[*summary_ids, *conversation.new_stubs(done)],
-            archived=list(archived),
+            archived=list(stored_sizes),
             orphans=list(done.orphans),
             fallback_reason=done.fallback_reason,
         )
 
-    def _make_policy(self, request: Compact, limit: int) -> CompactionPolicy:
+    def _make_policy(self, request: Compact, limit: int) -> compaction.CompactionPolicy:
         """Return the compaction policy that a request names, for a window of `limit` tokens."""
         counter = self.settings.counter
-        threshold = THRESHOLD if request.threshold is None else request.threshold
+        threshold = (
+            compaction.THRESHOLD if request.threshold is None else request.threshold
+        )
         if request.policy == "facts":
-            return MemoryConsolidator(threshold, limit, counter=counter)
+            return compaction.MemoryConsolidator(threshold, limit, counter=counter)
         summarize = None
         if self.lease.has_model:
             summarize = _TimeLimitedModel(
@@ -461,12 +454,12 @@ class WindowService:
         )
 
     def _archive_removed(
-        self, done: Compaction, conversation: IdentifiedConversation
+        self, done: compaction.Compaction, conversation: IdentifiedConversation
     ) -> dict[str, int]:
         """Store the messages that a compaction removed; return the bytes stored by id of their memories."""
         now = self.clock.now()
         ids = (message["id"] for message in conversation.messages)
-        times = find_message_times(conversation.own, now=now)
+        times = archived.find_message_times(conversation.own, now=now)
         time_by_id = dict(zip(ids, times, strict=True))
         parts = {
             removed.id: self._make_archived_part(
@@ -517,17 +510,19 @@ class WindowService:
         Forgotten messages are left out. The summary is made of the key facts of the others. Raises
         `NotFound` if all were forgotten.
         """
-        compaction = self.store.memories.compaction(request.id)
-        if compaction is None:
+        stored_compaction = self.store.memories.compaction(request.id)
+        if stored_compaction is None:
             return None
-        compacted, originals = compaction
+        compacted, originals = stored_compaction
         if not originals:
             raise errors.NotFound(
                 f"everything that {request.id} stands for was forgotten", field="id"
             )
-        facts = key_facts.extract_facts([as_message(memory) for memory in originals])
+        facts = key_facts.extract_facts(
+            [archived.as_message(memory) for memory in originals]
+        )
         times = [memory.created_at for memory in originals]
-        episode = Episode(
+        episode = values.Episode(
             id=compacted.id,
             content=mask_secrets(summary_message.render_summary(facts)),
             created_at=compacted.created_at,
@@ -542,22 +537,25 @@ class WindowService:
         )
         if not request.reveal:
             originals = mask_together(originals)
-        return Expanded(episode, [as_original(memory) for memory in originals])
+        return Expanded(episode, [archived.as_original(memory) for memory in originals])
 
     def _make_archived_part(
         self, id: str, conversation: IdentifiedConversation, said: datetime
     ) -> ArchivedPart:
         """Return a message as a memory, or for a truncated one with stored original, its compaction's id."""
         own = conversation.original(id)
-        archived_as = find_original_id(own)
-        compaction = (
+        archived_as = archived.find_original_id(own)
+        stored_compaction = (
             self.store.memories.compaction(archived_as) if archived_as else None
         )
-        if archived_as and compaction:
-            _, originals = compaction
-            if any(is_truncation_of(own, as_message(memory)) for memory in originals):
+        if archived_as and stored_compaction:
+            _, originals = stored_compaction
+            if any(
+                archived.is_truncation_of(own, archived.as_message(memory))
+                for memory in originals
+            ):
                 return archived_as
-        memory = as_memory(
+        memory = archived.as_memory(
             own,
             id=id,
             said=said,
@@ -566,12 +564,12 @@ class WindowService:
         )
         return ports.ArchivedMessage(
             make_compacted_draft(memory, self.settings.config, now=self.clock.now()),
-            may_reuse=is_plain(own) and memory.content != WORDLESS,
+            may_reuse=is_plain(own) and memory.content != archived.WORDLESS,
             has_timestamp=read_message_time(own) is not None,
         )
 
     def _find_merged_summaries(
-        self, done: Compaction, conversation: IdentifiedConversation
+        self, done: compaction.Compaction, conversation: IdentifiedConversation
     ) -> list[tuple[summary_message.SummaryContent, list[str]]]:
         """Return (content, ids of their compactions) of the earlier summaries that a compaction removed."""
         left = {id(message) for message in done.messages}
@@ -624,7 +622,7 @@ def _make_subject_text(request: Context, question: str) -> str:
 
 
 def _list_quotable_texts(
-    hits: Sequence[Hit],
+    hits: Sequence[values.Hit],
     question: str,
     *,
     seen: set[str],
@@ -685,7 +683,7 @@ class _TimeLimitedModel:
             )
         now = self.clock.now()
         memories = [
-            MemoryRecord(
+            values.MemoryRecord(
                 id=str(position),
                 content=message_text(message),
                 created_at=read_message_time(message) or now,

@@ -23,13 +23,8 @@ from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import EmbedderState, EndedStatement, Hit, MemoryRecord
 from mnemosyned.search.query import MAIN_SHARE, Match, Query
 from mnemosyned.text import sentences, terms
-from mnemosyned.text.endings import rating
+from mnemosyned.text.endings import rating, statements
 from mnemosyned.text.endings.plain import REPORT, reports_change, sought_words
-from mnemosyned.text.endings.statements import (
-    SentenceMeanings,
-    Statement,
-    read_statements,
-)
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs import conversation
 
@@ -90,7 +85,7 @@ class EndingFinder:
     """Whether there are such calls."""
     learn: Callable[[MemoryRecord], Sequence[LateLearning] | None] = lambda _: ()
     """Returns what a memory in force states as a rule by its vectors; None while the encoder is loading."""
-    meanings: SentenceMeanings | None = None
+    meanings: statements.SentenceMeanings | None = None
     """Those of the encoder that makes the vectors."""
     vectors: MemoryVectors = field(default_factory=MemoryVectors)
     """Their state says whether the encoder can be asked."""
@@ -267,9 +262,9 @@ class EndingFinder:
         ends = time.monotonic() + EDIT_S
         found: dict[int, None] = {}
         for memory in memories:
-            statements = read_statements(memory.content)
+            new_statements = statements.read_statements(memory.content)
             words = dict.fromkeys(
-                word.key for each in statements for word in each.words
+                word.key for each in new_statements for word in each.words
             )
             newer = [
                 match.position
@@ -338,7 +333,7 @@ class EndingFinder:
             self._unavailable_since = now
         return now - self._unavailable_since < AWAIT_S
 
-    def _find_meanings(self) -> SentenceMeanings | None:
+    def _find_meanings(self) -> statements.SentenceMeanings | None:
         """Return the meanings of sentences, or None if the encoder is not ready."""
         is_ready = self.meanings and self.vectors.state is EmbedderState.READY
         return self.meanings if is_ready else None
@@ -346,7 +341,7 @@ class EndingFinder:
     def _judge(
         self,
         memories: Sequence[MemoryRecord],
-        meanings: SentenceMeanings | None,
+        meanings: statements.SentenceMeanings | None,
         *,
         ends: float = float("inf"),
         is_yielding: bool = False,
@@ -393,26 +388,26 @@ class EndingFinder:
     def _find_ended(
         self,
         memory: MemoryRecord,
-        meanings: SentenceMeanings | None,
+        meanings: statements.SentenceMeanings | None,
         *,
         is_yielding: bool,
     ) -> Iterator[tuple[Match, rating.Ending]]:
         """Yield (older memory, ending) for statements that `memory` ends; first wait if `is_yielding`."""
         if is_yielding:
             self.gate.yield_to_requests()
-        statements = rating.find_ending_statements(memory.content, meanings)[
+        new_statements = rating.find_ending_statements(memory.content, meanings)[
             :STATEMENTS_MAX
         ]
         if memory.role == ASSISTANT:
             # "I've moved Redis to port 6379" is on Redis, not on the assistant.
             says = {"gone"} if reports_change(memory.content) else {"changed", "gone"}
-            statements = [
+            new_statements = [
                 replace(each, signs=each.signs - {"i"} | {REPORT})
                 if says & each.cues.keys() == says - {"gone"}
                 else each
-                for each in statements
+                for each in new_statements
             ]
-        for statement in statements:
+        for statement in new_statements:
             if is_yielding:
                 self.gate.yield_to_requests()
             matches = self._find_matches(sought_words(statement))
@@ -504,7 +499,7 @@ class EndingFinder:
 def _is_in_scope(
     match: Match,
     memory: MemoryRecord,
-    statement: Statement,
+    statement: statements.Statement,
     projects: Mapping[str, str],
 ) -> bool:
     """Return whether a `statement` of `memory` may end statements of an older memory, the `match`.

@@ -22,14 +22,8 @@ from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory import clock, ports, values
 from mnemosyned.memory.forgetting import Grace, Removal, Retention
 from mnemosyned.memory.periods import Level
-from mnemosyned.service.backups import (
-    ForgottenList,
-    backup_folder,
-    file_bytes,
-    find_possible_copies,
-)
+from mnemosyned.service import backups, reading
 from mnemosyned.service.intake import CHUNK, run_in_chunks, split_into_chunks
-from mnemosyned.service.reading import SelectedMemories, preview_lines, select_memories
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.rollup import rewrite_stale
 from mnemosyned.sleep.triggers import ClockGuard
@@ -312,10 +306,10 @@ class RetentionService:
                 background=self.in_background,
             )
         )
-        self._forgotten = self.forgotten or ForgottenList(
+        self._forgotten = self.forgotten or backups.ForgottenList(
             lambda: (
                 self.file
-                and backup_folder(self.file, self.settings.config.backup_folder)
+                and backups.backup_folder(self.file, self.settings.config.backup_folder)
             ),
             now=self.cycle.clock.now,
         )
@@ -529,7 +523,7 @@ class RetentionService:
             deletion = self.store.deletion
             removal = deletion.preview(selected.ids, learned=selected.learned)
             removal |= Removal(working=len(kept))
-            lines, further = preview_lines(
+            lines, further = reading.preview_lines(
                 self.store, selected.ids, after=request.after
             )
             return msgspec.structs.replace(
@@ -547,7 +541,7 @@ class RetentionService:
     def forget_import(self, ids: Sequence[str], import_id: str) -> verbs.Forgotten:
         """Forget an import's memories that were not changed since; another import can store them again."""
         grace = self._begin_grace()
-        selected = SelectedMemories(ids=ids)
+        selected = reading.SelectedMemories(ids=ids)
         forgotten = self._forget_selected(selected, (), grace, import_id=import_id)
         for chunk in split_into_chunks(ids, CHUNK):
             if left := self.store.memories.existing(chunk):
@@ -556,7 +550,7 @@ class RetentionService:
 
     def _forget_selected(
         self,
-        selected: SelectedMemories,
+        selected: reading.SelectedMemories,
         kept: Sequence[str],
         grace: Grace | None,
         *,
@@ -596,7 +590,7 @@ class RetentionService:
 
     def _select_memories(
         self, request: verbs.Forget, kept: Sequence[str]
-    ) -> SelectedMemories:
+    ) -> reading.SelectedMemories:
         """Return the memories to forget; with `kept`, leave out ids of memories that are forgotten already."""
         if kept:
             asked = names(request.id)
@@ -607,9 +601,9 @@ class RetentionService:
                 if id in stored or not self.store.deletion.recoverable_keys([id])
             ]
             if not ids:
-                return SelectedMemories(ids=())
+                return reading.SelectedMemories(ids=())
             request = msgspec.structs.replace(request, id=ids)
-        return select_memories(self.store, request)
+        return reading.select_memories(self.store, request)
 
     def _purge_words(self) -> bool:
         """Delete forgotten text from log, files, summaries and caches; return whether the files are clean."""
@@ -624,7 +618,7 @@ class RetentionService:
 
     def _forget_in_chunks(
         self,
-        selected: SelectedMemories,
+        selected: reading.SelectedMemories,
         grace: Grace | None,
         *,
         import_id: str | None,
@@ -678,9 +672,9 @@ class RetentionService:
         if not (recoverable or removal.learnings):
             grace = None
         file, folder = self.file, self.settings.config.backup_folder
-        backups = [
+        copies = [
             *self.store.deletion.places_beyond_purge(),
-            *(find_possible_copies(file, folder) if file else ()),
+            *(backups.find_possible_copies(file, folder) if file else ()),
         ]
         return verbs.Forgotten(
             dry_run=dry_run,
@@ -692,7 +686,7 @@ class RetentionService:
             episodes_removed=len(removal.removed),
             episodes_rewritten=len(removal.emptied),
             pruned_losing_summary=removal.pruned_losing_summary,
-            file_bytes=file_bytes(file) if file and dry_run else 0,
+            file_bytes=backups.file_bytes(file) if file and dry_run else 0,
             complete=complete,
             purge_in_s=None if complete or reason or grace else self.purger.wait_s(),
             reason=reason,
@@ -700,7 +694,7 @@ class RetentionService:
             final_at=grace.final_at if grace else None,
             recoverable=recoverable,
             call=grace.call if grace else "",
-            backups=backups,
+            backups=copies,
         )
 
     def restore(self, request: verbs.Restore) -> verbs.Restored:
