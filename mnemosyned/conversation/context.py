@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from mnemosyned.conversation.archived import truncate_results
+from mnemosyned.conversation import archived, sections
 from mnemosyned.conversation.budget import Breakdown, MemoryPlace, TokenBudget
 from mnemosyned.conversation.compaction import Compaction, CompactionPolicy
 from mnemosyned.conversation.messages import (
@@ -19,14 +19,6 @@ from mnemosyned.conversation.messages import (
     MessageCounter,
     count_pinned,
     find_tool_names,
-)
-from mnemosyned.conversation.sections import (
-    LEARNINGS_HEADING,
-    MEMORY_HEADING,
-    PastSummary,
-    Quoted,
-    write_learnings_section,
-    write_memory_section,
 )
 from mnemosyned.conversation.window import WindowSelection
 from mnemosyned.errors import InvalidRequest
@@ -118,10 +110,10 @@ class ContextManager:
         new_message: str | Message = "",
         history: Sequence[Message] = (),
         *,
-        memory_results: Sequence[str | Quoted] | None = None,
+        memory_results: Sequence[str | sections.Quoted] | None = None,
         learnings: Sequence[str] | None = None,
         tool_definitions: Sequence[Any] | None = None,
-        summaries: Sequence[PastSummary | Mapping[str, Any]] | None = None,
+        summaries: Sequence[sections.PastSummary | Mapping[str, Any]] | None = None,
     ) -> ContextWindow:
         """Return the context: the system prompt with memory and learnings, and the messages that fit.
 
@@ -129,17 +121,17 @@ class ContextManager:
         older messages, newest first, until one does not fit. `memory_results` are texts to quote;
         `tool_definitions` are only counted. Parts that cannot fit are reported, not raised.
         """
-        sections = self._write_sections(
+        added_sections = self._write_sections(
             memory_results or (),
             learnings or (),
             memory_tokens=self.budget.memory,
             learnings_tokens=self.budget.learnings,
         )
-        lent = sections.unused if self._reclaim_unused else 0
+        lent = added_sections.unused if self._reclaim_unused else 0
         window = self.select_window(
             system, new_message, history, summaries=summaries or (), lent_tokens=lent
         )
-        return self._assemble(window, sections, tool_definitions)
+        return self._assemble(window, added_sections, tool_definitions)
 
     def select_window(
         self,
@@ -147,7 +139,7 @@ class ContextManager:
         new_message: str | Message,
         history: Sequence[Message],
         *,
-        summaries: Sequence[PastSummary | Mapping[str, Any]] = (),
+        summaries: Sequence[sections.PastSummary | Mapping[str, Any]] = (),
         lent_tokens: int = 0,
     ) -> ChosenWindow:
         """Return the messages for a context: always the newest, then `summaries` and older ones that fit.
@@ -170,7 +162,9 @@ class ContextManager:
             tail=self.budget.fresh_tail_count,
             room=self.budget.history + lent_tokens,
         )
-        selection.add_summaries(PastSummary.of(summary) for summary in summaries)
+        selection.add_summaries(
+            sections.PastSummary.of(summary) for summary in summaries
+        )
         kept = selection.kept_positions
         if compaction:  # it may have moved them
             positions: dict[int, list[int]] = {}
@@ -190,7 +184,7 @@ class ContextManager:
         self,
         window: ChosenWindow,
         *,
-        memory_results: Sequence[str | Quoted] = (),
+        memory_results: Sequence[str | sections.Quoted] = (),
         learnings: Sequence[str] = (),
         tool_definitions: Sequence[Any] | None = None,
         memory_tokens: int,
@@ -198,19 +192,19 @@ class ContextManager:
     ) -> ContextWindow:
         """Return the context: the messages of `window`, and as much memory and learnings as fit."""
         spare = sys.maxsize if window.spare_tokens is None else window.spare_tokens
-        sections = self._write_sections(
+        added_sections = self._write_sections(
             memory_results,
             learnings,
             memory_tokens=memory_tokens,
             learnings_tokens=learnings_tokens,
             spare_tokens=spare,
         )
-        return self._assemble(window, sections, tool_definitions)
+        return self._assemble(window, added_sections, tool_definitions)
 
     def _assemble(
         self,
         window: ChosenWindow,
-        sections: _AddedSections,
+        added_sections: _AddedSections,
         tool_definitions: Sequence[Any] | None,
     ) -> ContextWindow:
         """Return the context: a window's messages, these sections, and the tokens of all parts."""
@@ -221,20 +215,20 @@ class ContextManager:
         in_message = self._memory_place == "message"
         prompt = (
             window.system,
-            "" if in_message else sections.memory,
-            sections.learnings,
+            "" if in_message else added_sections.memory,
+            added_sections.learnings,
         )
         dropped = set(range(len(window.history))).difference(window.kept)
         return ContextWindow(
             system="\n\n".join(part for part in prompt if part),
             messages=selection.build_messages(
-                memory=sections.memory if in_message else ""
+                memory=added_sections.memory if in_message else ""
             ),
             breakdown=Breakdown(
                 counter=counter.name,
                 system=system + selection.pinned_tokens,
-                memory=sections.memory_tokens,
-                learnings=sections.learnings_tokens,
+                memory=added_sections.memory_tokens,
+                learnings=added_sections.learnings_tokens,
                 summaries=sum(map(counter.message, selection.summaries)),
                 history=selection.history_tokens,
                 new_message=selection.new_tokens,
@@ -244,8 +238,8 @@ class ContextManager:
             ),
             kept=tuple(window.kept),
             dropped=tuple(sorted(dropped)),
-            memory_shown=sections.memory_shown,
-            learnings_shown=sections.learnings_shown,
+            memory_shown=added_sections.memory_shown,
+            learnings_shown=added_sections.learnings_shown,
             summaries_shown=len(selection.summaries),
             orphans=compaction.orphans if compaction else selection.groups.orphans,
             compaction=compaction,
@@ -253,7 +247,7 @@ class ContextManager:
 
     def _write_sections(
         self,
-        snippets: Sequence[str | Quoted],
+        snippets: Sequence[str | sections.Quoted],
         learnings: Sequence[str],
         *,
         memory_tokens: int,
@@ -262,8 +256,8 @@ class ContextManager:
     ) -> _AddedSections:
         """Return both sections within their tokens, and together within `spare_tokens`."""
         counter, budget, spare = self._counter, self.budget, spare_tokens
-        headings = counter.text(LEARNINGS_HEADING) + JOINT_TOKENS
-        lessons, learnings_shown = write_learnings_section(
+        headings = counter.text(sections.LEARNINGS_HEADING) + JOINT_TOKENS
+        lessons, learnings_shown = sections.write_learnings_section(
             learnings,
             tokens=min(learnings_tokens, spare - headings),
             counter=counter,
@@ -271,8 +265,8 @@ class ContextManager:
         )
         lessons_tokens = counter.text(lessons) if lessons else 0
         spare -= lessons_tokens + JOINT_TOKENS
-        headings = counter.text(MEMORY_HEADING) + JOINT_TOKENS
-        memory, memory_shown = write_memory_section(
+        headings = counter.text(sections.MEMORY_HEADING) + JOINT_TOKENS
+        memory, memory_shown = sections.write_memory_section(
             snippets, tokens=min(memory_tokens, spare - headings), counter=counter
         )
         shown_tokens = counter.text(memory) if memory else 0
@@ -429,7 +423,7 @@ class _ShortenedTail:
         while saved < tokens and self._next <= len(self.history):
             is_new = self._next == len(self.history)
             message = self.new if is_new else self.history[self._next]
-            stub = truncate_results(message, self._tool_names, archived=False)
+            stub = archived.truncate_results(message, self._tool_names, archived=False)
             gain = self._counter.message(message)
             gain -= self._counter.message(stub) if stub else gain
             if stub and gain > 0:

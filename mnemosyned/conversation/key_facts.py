@@ -6,16 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 
-from mnemosyned.conversation.messages import (
-    Message,
-    PartKind,
-    find_tool_names,
-    has_user_content,
-    is_plain,
-    message_parts,
-    message_text,
-    strip_truncation_mark,
-)
+from mnemosyned.conversation import messages
 from mnemosyned.text import sentences, tokens
 from mnemosyned.text.frames import format_origin, neutralize, neutralize_tags
 
@@ -160,18 +151,18 @@ _INDENT = "  "
 
 
 def extract_facts(
-    messages: Sequence[Message], *, excerpt: Excerpt = excerpt_beginning
+    conversation: Sequence[messages.Message], *, excerpt: Excerpt = excerpt_beginning
 ) -> list[str]:
     """Return the key facts of messages, each once, in order.
 
     Facts are tool results, lines with a keyword, and short messages of the user; other prose of the
     assistant contains none. `excerpt` shortens a tool's result.
     """
-    names = find_tool_names(messages)
+    names = messages.find_tool_names(conversation)
     return list(
         dict.fromkeys(
             fact
-            for message in messages
+            for message in conversation
             for fact in extract_message_facts(message, names, excerpt=excerpt)
         )
     )
@@ -205,16 +196,19 @@ def parse_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def extract_message_facts(
-    message: Message, names: Mapping[str, str], *, excerpt: Excerpt = excerpt_beginning
+    message: messages.Message,
+    names: Mapping[str, str],
+    *,
+    excerpt: Excerpt = excerpt_beginning,
 ) -> Iterator[str]:
     """Yield the key facts of one message: results of tools, lines with a keyword, and short texts."""
-    for part in () if is_plain(message) else message_parts(message):
-        if part.kind is not PartKind.RESULT:
+    for part in () if messages.is_plain(message) else messages.message_parts(message):
+        if part.kind is not messages.PartKind.RESULT:
             continue
-        if shown := excerpt(strip_truncation_mark(part.text)):
+        if shown := excerpt(messages.strip_truncation_mark(part.text)):
             name = format_origin(part.name or names.get(part.id) or NAMELESS)
             yield f"[{name}] {shown}"
-    words = neutralize(message_text(message))
+    words = neutralize(messages.message_text(message))
     for line in _LINE_END.split(words):
         lower = line.lower()
         if any(keyword in lower for keyword in KEYWORDS):
@@ -223,7 +217,7 @@ def extract_message_facts(
         yield words
 
 
-def find_round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
+def find_round_conclusions(conversation: Sequence[messages.Message]) -> dict[int, str]:
     """Return {position of a message: the agent's last sentences} for rounds with tool calls.
 
     A round is the agent's work between two messages of the user. The position is that of the agent's
@@ -231,23 +225,26 @@ def find_round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
     """
     concluding: dict[int, str] = {}
     requests = [
-        index for index, message in enumerate(messages) if has_user_content(message)
+        index
+        for index, message in enumerate(conversation)
+        if messages.has_user_content(message)
     ]
-    for start, stop in pairwise([-1, *requests, len(messages)]):
-        work = messages[start + 1 : stop]
+    for start, stop in pairwise([-1, *requests, len(conversation)]):
+        work = conversation[start + 1 : stop]
         spoken = [
-            message.get("role") == "assistant" and bool(message_text(message).strip())
+            message.get("role") == "assistant"
+            and bool(messages.message_text(message).strip())
             for message in work
         ]
         has_tools = any(
-            part.kind in (PartKind.CALL, PartKind.RESULT)
+            part.kind in (messages.PartKind.CALL, messages.PartKind.RESULT)
             for message in work
-            if not is_plain(message)
-            for part in message_parts(message)
+            if not messages.is_plain(message)
+            for part in messages.message_parts(message)
         )
         if any(spoken) and has_tools:
             last = stop - 1 - spoken[::-1].index(True)
-            closing = excerpt_last_sentences(message_text(messages[last]))
+            closing = excerpt_last_sentences(messages.message_text(conversation[last]))
             # More than "I read it.".
             if len(tokens.find_keywords(closing)) >= CONCLUSION_WORDS_MIN:
                 concluding[last] = CONCLUSION + closing

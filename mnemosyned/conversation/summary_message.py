@@ -6,17 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mnemosyned.conversation import key_facts
-from mnemosyned.conversation.messages import (
-    Message,
-    PartKind,
-    make_short_digest,
-    message_parts,
-    message_text,
-)
-from mnemosyned.text.details import SELF_EXPLANATORY_KINDS
-from mnemosyned.text.exact_values import extract_details
-from mnemosyned.text.frames import neutralize, neutralize_line
+from mnemosyned.conversation import key_facts, messages
+from mnemosyned.text import details, exact_values, frames
 
 SESSION_HEADER = "[Session context consolidated]"
 ROUND_HEADER = "[Summary]:"
@@ -57,24 +48,27 @@ class SummaryContent:
     @property
     def id(self) -> str:
         """Id of the compaction that archived the summarized messages, for `expand`."""
-        return make_short_digest("c", self.summary_of)
+        return messages.make_short_digest("c", self.summary_of)
 
 
-def is_summary(message: Message) -> bool:
+def is_summary(message: messages.Message) -> bool:
     """Return True if a message of text alone is a summary, by its metadata or its first words."""
     content = message.get("content")
     if isinstance(content, str) and "[" not in content[:64]:
         return False
     if message.get("role") not in ("user", "assistant"):
         return False
-    if any(part.kind is not PartKind.TEXT for part in message_parts(message)):
+    if any(
+        part.kind is not messages.PartKind.TEXT
+        for part in messages.message_parts(message)
+    ):
         return False
     if _read_metadata(message).get("kind") == KIND:
         return True
-    return message_text(message).lstrip().startswith(HEADERS)
+    return messages.message_text(message).lstrip().startswith(HEADERS)
 
 
-def _read_metadata(message: Message) -> Mapping[str, Any]:
+def _read_metadata(message: messages.Message) -> Mapping[str, Any]:
     """Return the metadata of a message, empty for none."""
     metadata = message.get("metadata")
     return metadata if isinstance(metadata, Mapping) else {}
@@ -96,7 +90,7 @@ def make_summary_message(
     return {"role": "user", "content": content, "metadata": metadata}
 
 
-def read_summary(message: Message) -> SummaryContent:
+def read_summary(message: messages.Message) -> SummaryContent:
     """Return a summary message's content, from the metadata or, without any, from the text."""
     metadata = _read_metadata(message)
     if metadata.get("kind") == KIND and "facts" in metadata:
@@ -107,7 +101,7 @@ def read_summary(message: Message) -> SummaryContent:
             prose=prose if isinstance(prose, str) else "",
             summary_of=_read_string_list(metadata.get("summary_of")),
         )
-    content = remove_header(message_text(message).strip())
+    content = remove_header(messages.message_text(message).strip())
     facts, others = key_facts.parse_bullets(content.split("\n"))
     values: list[str] = []
     texts: list[str] = []
@@ -161,15 +155,15 @@ def render_summary(
     `pointer` is the line that says how to get the originals; `left_out` is the number of facts not
     shown. Prompt tags are made harmless, as the summary becomes a message of the conversation.
     """
-    prose = neutralize(prose)
-    listed = key_facts.write_bullets(map(neutralize, facts)) or (
+    prose = frames.neutralize(prose)
+    listed = key_facts.write_bullets(map(frames.neutralize, facts)) or (
         "" if prose else f"- {NO_FACTS}"
     )
     body = [prose, listed]
     if left_out:
         body.append(f"({left_out:,} {LEFT_OUT}")
     if values:
-        body.append(VALUES + neutralize_line(VALUE_SEPARATOR.join(values)))
+        body.append(VALUES + frames.neutralize_line(VALUE_SEPARATOR.join(values)))
     body.append(pointer)
     separator = " " if header == ROUND_HEADER else "\n\n"
     return header + separator + "\n".join(part for part in body if part)
@@ -204,7 +198,8 @@ def write_fitting_summary(
         for value in content.values
         if value not in shown
         and any(
-            detail.kind in SELF_EXPLANATORY_KINDS for detail in extract_details(value)
+            detail.kind in details.SELF_EXPLANATORY_KINDS
+            for detail in exact_values.extract_details(value)
         )
     ]
     body = render_summary(
@@ -218,7 +213,7 @@ def write_fitting_summary(
 
 
 def shrink_summary(
-    message: Message, room: int, count: Callable[[str], int]
+    message: messages.Message, room: int, count: Callable[[str], int]
 ) -> dict[str, Any]:
     """Return a summary message shortened to about `room` tokens by `count`; its metadata keeps all facts."""
     policy = _read_metadata(message).get("policy")
@@ -226,13 +221,15 @@ def shrink_summary(
     return write_fitting_summary(read_summary(message), room, count, policy=policy)
 
 
-def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Message]:
+def sendable(
+    conversation: Iterable[messages.Message], *, alternate: bool = False
+) -> list[messages.Message]:
     """Return messages for a model's API, without our metadata.
 
     With `alternate`, a summary that would follow a message of the user gets the role `assistant`.
     """
-    sent: list[Message] = []
-    for message in messages:
+    sent: list[messages.Message] = []
+    for message in conversation:
         if _read_metadata(message).get("kind") in (KIND, MEMORY_KIND):
             after_user = bool(sent) and sent[-1].get("role") == "user"
             role = "assistant" if alternate and after_user else message.get("role")

@@ -26,15 +26,8 @@ from mnemosyned.conversation.learnings.rules import (
 )
 from mnemosyned.ids import new_id
 from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
+from mnemosyned.text import sentences, terms
 from mnemosyned.text.secrets.masking import mask_secrets
-from mnemosyned.text.sentences import (
-    QUESTION_MARKS,
-    SPACED_ENDS,
-    UNSPACED_ENDS,
-    contains_statement,
-    is_question,
-)
-from mnemosyned.text.terms import parse_terms
 
 REQUEST = "request"
 """Key, in place of a language, for the hints of lasting requests in any language."""
@@ -119,14 +112,14 @@ _QUOTE = re.compile("[\"“„«「『`'‘]")
 _BLANK = re.compile('"_+"')
 # The titles are tested after the mark: before it, every character would be tried.
 _SENTENCE = re.compile(
-    rf"[{SPACED_ENDS}](?<!\bDr.)(?<!\bMr.)(?<!\bMs.)(?<!\bMrs.)[{SPACED_ENDS}]*(?=\s|$)"
-    rf"|[{UNSPACED_ENDS}]+|\n"
+    rf"[{sentences.SPACED_ENDS}](?<!\bDr.)(?<!\bMr.)(?<!\bMs.)(?<!\bMrs.)[{sentences.SPACED_ENDS}]*(?=\s|$)"
+    rf"|[{sentences.UNSPACED_ENDS}]+|\n"
 )
 _CLAUSE = re.compile(
     r"[;；,，、]\s*|\s[–—-]\s|\b(?:and|but) (?=please|call me|don't|do not)",
     re.IGNORECASE,
 )
-_QUESTION_ENDS = (*QUESTION_MARKS, "か。", "か")
+_QUESTION_ENDS = (*sentences.QUESTION_MARKS, "か。", "か")
 _COLON = re.compile(r"^.{0,24}[:：]\s+")
 
 
@@ -201,7 +194,9 @@ def extract_late_learnings(
         LateLearning(
             each,
             memory,
-            frozenset(text for text in stored if contains_statement(each.text, text)),
+            frozenset(
+                text for text in stored if sentences.contains_statement(each.text, text)
+            ),
         )
         for each in learnings
         if each.text not in stored
@@ -226,7 +221,7 @@ def find_statements(
     asked = [
         sentence
         for sentence, blanked in split
-        if not is_question(sentence) and not _is_no_rule(blanked)
+        if not sentences.is_question(sentence) and not _is_no_rule(blanked)
     ]
     rated: dict[str, float] = {}
     if rate and asked and not is_document:
@@ -234,10 +229,10 @@ def find_statements(
     tags = list(_PAGE_TAG.finditer(text))
     if len(tags) >= PAGE_MARKS_MIN:
         text = f"{text[: tags[0].start()]}\n{text[tags[-1].end() :]}"
-    statements, sentences = _read_statements(text, rated)
+    statements, sentence_count = _read_statements(text, rated)
     own = text.strip().replace("’", "'")
     if not statements:
-        is_alone = sentences == 1 and _is_preference_alone(own)
+        is_alone = sentence_count == 1 and _is_preference_alone(own)
         return [LearningStatement(LearningKind.PREFERENCE, own)] if is_alone else []
     agent_order = load_shared_pattern("to_agent").search(own)
     if "\n" not in own:
@@ -256,7 +251,7 @@ def find_statements(
     first = _BLANK_LINE.split(own, maxsplit=1)[0]
     before = _read_statements(first, rated)[0] if first != own else []
     # A page of several lines is much prose, and a small share of its sentences are statements.
-    share = (len(statements) - len(before)) / sentences
+    share = (len(statements) - len(before)) / sentence_count
     if len(own) >= PAGE_CHARS and share <= PLAIN_PAGE_SHARE_MAX:
         is_page = own.count("\n") >= PAGE_LINES_MIN
     else:
@@ -372,7 +367,7 @@ def _join_instruction(
             if not dangling:
                 return None
             named = comparison.find_content_words(
-                parse_terms(comparison.remove_cues(sentence[: dangling.start()]))
+                terms.parse_terms(comparison.remove_cues(sentence[: dangling.start()]))
             )
             if len(named) > NAMED_BEFORE_MAX:
                 return None
@@ -427,7 +422,9 @@ def _split_sentences(text: str) -> Iterator[tuple[str, str]]:
     for end in [*ends, len(blanked)]:
         head, comma, _ = blanked[start:end].partition(",")
         # "how do i get there, i never fly": what follows the question may be a rule
-        asked = start + len(head) if comma and is_question(head.strip()) else end
+        asked = (
+            start + len(head) if comma and sentences.is_question(head.strip()) else end
+        )
         for stop in sorted({asked, end}):
             sentence = plain[start:stop].strip()
             if 2 < len(sentence) <= PASSAGE_CHARS_MAX:
