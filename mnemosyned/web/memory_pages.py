@@ -16,16 +16,8 @@ from mnemosyned.cli.commands.look import PeriodReader
 from mnemosyned.conversation.archived import REST, WHOLE
 from mnemosyned.http_messages import Response
 from mnemosyned.instants import day_at, in_zone, shift_months
-from mnemosyned.memory.forgetting import name_matcher
+from mnemosyned.memory import forgetting, values
 from mnemosyned.memory.listing import ListOrder
-from mnemosyned.memory.values import (
-    Episode,
-    Hit,
-    LearningKind,
-    Line,
-    MemoryRecord,
-    Tier,
-)
 from mnemosyned.summary import rollup, statements
 from mnemosyned.summary.grounding.check import SHARED_MIN, find_content_stems
 from mnemosyned.summary.grounding.names import find_unknown_names
@@ -46,7 +38,7 @@ def show_learnings(visit: Visit) -> Response:
     page = visit.ask(
         conversation.Learnings, chosen | visit.pick(["after"]), limit=LEARNING_ROWS
     )
-    kinds = list(LearningKind)
+    kinds = list(values.LearningKind)
     return visit.show("learnings.html", chosen=chosen, page=page, kinds=kinds)
 
 
@@ -221,29 +213,36 @@ def show_subject(visit: Visit) -> Response:
     ((kind, name),) = subject.items()
     within = {KINDS[kind]: name}
     page = visit.ask(ListMemories, within | visit.pick(["after"]), limit=ROWS)
-    values: dict[str, Any] = {"kind": kind, "name": name, "page": page, "episodes": []}
+    page_values: dict[str, Any] = {
+        "kind": kind,
+        "name": name,
+        "page": page,
+        "episodes": [],
+    }
     if "after" not in visit.fields:
         drawn, next = list(page.memories), page.next
         if next:
             further = visit.ask(ListMemories, within, after=next, limit=FURTHER)
             drawn, next = [*drawn, *further.memories], further.next
         days = [in_zone(each.created_at, None).date() for each in drawn]
-        values["line"] = count_by_period(days) if days else None
-        values |= {"drawn": len(days), "is_cut": bool(next)}
+        page_values["line"] = count_by_period(days) if days else None
+        page_values |= {"drawn": len(days), "is_cut": bool(next)}
         asked = {} if kind == "project" else within  # learnings have no such filter
         learned = visit.ask(conversation.Learnings, asked, limit="1000")
-        values["learnings"] = [
+        page_values["learnings"] = [
             each
             for each in learned.learnings
             if kind != "project" or learned.projects.get(each.id) == name
         ]
-        values["found"] = visit.ask(memories.Recall, within) if kind == "name" else None
+        page_values["found"] = (
+            visit.ask(memories.Recall, within) if kind == "name" else None
+        )
         if kind != "name":
             listed = visit.ask(ListMemories, within, level="episode", limit="10")
-            values["episodes"] = listed.episodes
+            page_values["episodes"] = listed.episodes
         asked = within if kind == "project" else {}
-        is_named = name_matcher(name)
-        values["injections"] = [
+        is_named = forgetting.name_matcher(name)
+        page_values["injections"] = [
             injection
             for injection in visit.ask(
                 conversation.Injections, asked, limit="200"
@@ -253,7 +252,7 @@ def show_subject(visit: Visit) -> Response:
                 " ".join([injection.client, *(one.text for one in injection.lines)])
             )
         ]
-    return visit.show("subject.html", **values)
+    return visit.show("subject.html", **page_values)
 
 
 HITS, HITS_MAX = "20", 100
@@ -268,7 +267,7 @@ SELECTING = "id session source project person query tag since until".split()
 
 def show_now(visit: Visit) -> Response:
     """Show the overview page: tiers, sleep, working memory, hooks, and the last thirty days."""
-    recent = visit.call(ListMemories(tier=Tier.WORKING, limit=12)).memories
+    recent = visit.call(ListMemories(tier=values.Tier.WORKING, limit=12)).memories
     return visit.show(
         "now.html", stats=visit.call(Status()), recent=recent, days=count_days(visit)
     )
@@ -278,20 +277,26 @@ def search(visit: Visit) -> Response:
     """Show the hits of a query, a list of memories without a query, or the error for a wrong filter."""
     chosen = visit.pick(("query", *SEARCHING))
     limit = visit.fields.get("limit") or HITS
-    values: dict[str, Any] = {"found": None, "page": None, "problem": ""}
+    page_values: dict[str, Any] = {"found": None, "page": None, "problem": ""}
     try:
         if "query" in chosen:
-            values["found"] = visit.ask(
+            page_values["found"] = visit.ask(
                 memories.Recall, chosen, limit=limit, explain="true"
             )
         else:
-            values["page"] = visit.ask(ListMemories, (*SEARCHING, "after"), limit=ROWS)
+            page_values["page"] = visit.ask(
+                ListMemories, (*SEARCHING, "after"), limit=ROWS
+            )
     except errors.MnemosynedError as error:
         if error.kind is not errors.Kind.INVALID:
             raise
-        values["problem"] = error.message
-    values |= {"is_cut": limit == HITS, "hits_max": HITS_MAX, "tiers": list(Tier)}
-    return visit.show("search.html", chosen=chosen, **values)
+        page_values["problem"] = error.message
+    page_values |= {
+        "is_cut": limit == HITS,
+        "hits_max": HITS_MAX,
+        "tiers": list(values.Tier),
+    }
+    return visit.show("search.html", chosen=chosen, **page_values)
 
 
 # ------------------------------------------------------------------ memory
@@ -325,7 +330,9 @@ def trace_sentences(summary: str, sources: Sequence[str]) -> Iterator[TracedSent
 def read_provenance(visit: Visit, id: str) -> dict[str, Any]:
     """Return a summary, the direct sources, and the sentences with the source of each."""
     expanded = visit.call(memories.Expand(id, depth=1))
-    sources: Sequence[Episode | MemoryRecord] = expanded.summaries or expanded.originals
+    sources: Sequence[values.Episode | values.MemoryRecord] = (
+        expanded.summaries or expanded.originals
+    )
     # A summary may name who said a sentence.
     texts = [
         f"{getattr(each, 'role', '')} {each.content[:TRACED_MAX]}" for each in sources
@@ -370,9 +377,9 @@ def edit(visit: Visit) -> Response:
         "tags": ",".join(memory.tags),
     }
     mark = sha256(repr(former).encode()).hexdigest()
-    values = {"memory": memory, "mark": mark, "former": former}
+    page_values = {"memory": memory, "mark": mark, "former": former}
     if visit.request.method != "POST":
-        return visit.show("edit.html", given=former, changed=(), **values)
+        return visit.show("edit.html", given=former, changed=(), **page_values)
     if mark != visit.field("mark"):
         raise errors.BatchChanged(
             "it has changed: go back, reload the form, and edit it again"
@@ -384,7 +391,9 @@ def edit(visit: Visit) -> Response:
     if not changes:
         return redirect_to("/memory", id=memory.id)
     if visit.request.path == "/edit/preview":
-        return visit.show("edit.html", given=given, changed=list(changes), **values)
+        return visit.show(
+            "edit.html", given=given, changed=list(changes), **page_values
+        )
     if "tags" in changes:
         changes["tags"] = [tag for tag in given["tags"].split(",") if tag.strip()]
     done = visit.call(
@@ -437,7 +446,7 @@ def supersede(visit: Visit) -> Response:
     since = {"since": old.created_at.isoformat(), "limit": str(NEWER_MAX)}
     query = visit.fields.get("query", "")
     hits = visit.ask(memories.Recall, ["query"], **since).hits if query else ()
-    lines: Iterator[Hit | Line] = chain.from_iterable(
+    lines: Iterator[values.Hit | values.Line] = chain.from_iterable(
         hit.lines if hit.summary_of else (hit,) for hit in hits
     )
     return visit.show(

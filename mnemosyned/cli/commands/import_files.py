@@ -17,22 +17,13 @@ from mnemosyned.cli.calls import NOTHING_CHANGED, Interrupted, connect_to_daemon
 from mnemosyned.cli.options import EXIT_NOTHING, EXIT_OF_KIND, json_option, prints_json
 from mnemosyned.cli.output import terminal
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
-from mnemosyned.importers.importer import ImportSource
-from mnemosyned.importers.run import (
-    FORMATS,
-    ImportJournal,
-    ImportReport,
-    ImportRun,
-    Preview,
-    find_sources,
-    plan_import,
-)
+from mnemosyned.importers import importer, run
 from mnemosyned.text.display import escape_line
 from mnemosyned.verbs.upkeep import Status
 
-_NAME_COLUMNS = max(len(entry.name) for entry in FORMATS) + 2
+_NAME_COLUMNS = max(len(entry.name) for entry in run.FORMATS) + 2
 _FORMATS = "\n".join(
-    f"  {entry.name:<{_NAME_COLUMNS}}{entry.summary}" for entry in FORMATS
+    f"  {entry.name:<{_NAME_COLUMNS}}{entry.summary}" for entry in run.FORMATS
 )
 
 
@@ -87,12 +78,12 @@ def import_command(
         sources = [_open_source(path, Path(folder)) for path in paths]
         status = client.call(Status())
         is_empty = not any(tier.count for tier in status.tiers.values())
-        plan = plan_import(sources, format_name)
+        plan = run.plan_import(sources, format_name)
         settings = own_settings()
         exclude = settings.exclude if settings else []
         if dry_run or bad == "refuse":
-            preview = Preview()
-            checking = ImportRun(
+            preview = run.Preview()
+            checking = run.ImportRun(
                 client, transfers, plan, preview=preview, exclude=exclude
             )
             _run_with_progress(checking, "checking")
@@ -104,15 +95,17 @@ def import_command(
         # A journal stores where an interrupted import goes on; a pipe has other data then.
         memory = f"{client.identity}{status.database}"
         journals = {
-            str(source.root): ImportJournal.of(memory, source.root, format_name or "")
+            str(source.root): run.ImportJournal.of(
+                memory, source.root, format_name or ""
+            )
             for source in sources
             if not source.pipe
         }
         for journal in journals.values() if restart or is_empty else ():
             journal.delete()
-        run = ImportRun(client, transfers, plan, journals, exclude=exclude)
-        _run_with_progress(run, "importing")
-    report = run.report
+        import_run = run.ImportRun(client, transfers, plan, journals, exclude=exclude)
+        _run_with_progress(import_run, "importing")
+    report = import_run.report
     _print_report(report)
     if not report.bad:
         return 0
@@ -122,7 +115,7 @@ def import_command(
 
 def _show_found() -> int:
     """Print what can be imported from the usual places of other programs; return the exit code."""
-    found = find_sources()
+    found = run.find_sources()
     if prints_json():
         terminal.say_json(
             [{"path": path, "what": what} for path, what in found.items()]
@@ -143,14 +136,14 @@ def _show_found() -> int:
     return 0 if found else EXIT_NOTHING
 
 
-def _open_source(path: str, folder: Path) -> ImportSource:
+def _open_source(path: str, folder: Path) -> importer.ImportSource:
     """Return the source for a path; what comes through a pipe is copied to a folder.
 
     Raises `InvalidRequest` for a pipe that cannot be read, and `OSError` if the disk is full.
     """
     named = Path(path)
     if path != "-" and (named.is_file() or named.is_dir()):
-        return ImportSource.of_path(named)
+        return importer.ImportSource.of_path(named)
     try:
         opened = nullcontext(sys.stdin.buffer) if path == "-" else named.open("rb")
     except OSError as error:
@@ -164,51 +157,55 @@ def _open_source(path: str, folder: Path) -> ImportSource:
     except OSError as error:
         problem = f"the pipe could not be copied to {folder.parent}: {error.strerror}"
         raise OSError(error.errno, problem) from error
-    return ImportSource(copy, named, pipe=named)
+    return importer.ImportSource(copy, named, pipe=named)
 
 
 # ------------------------------------------------------------------ progress
 
 
-def _run_with_progress(run: ImportRun, label: str) -> None:
+def _run_with_progress(import_run: run.ImportRun, label: str) -> None:
     """Run an import, with a progress line that begins with `label`.
 
     Ctrl-C raises `Interrupted`, and an error is raised again, with the number of memories stored.
     """
     try:
-        with terminal.progress_line(label, "memory", run.plan.size) as advance:
-            run.progress = lambda amount, _report: advance(amount, _count_records(run))
-            run.run()
+        with terminal.progress_line(label, "memory", import_run.plan.size) as advance:
+            import_run.progress = lambda amount, _report: advance(
+                amount, _count_records(import_run)
+            )
+            import_run.run()
     except KeyboardInterrupt as error:
         raise Interrupted(
-            NOTHING_CHANGED if run.preview else _stored_so_far(run)
+            NOTHING_CHANGED if import_run.preview else _stored_so_far(import_run)
         ) from error
     except MnemosynedError as error:
-        if run.preview is not None or not _count_records(run):
+        if import_run.preview is not None or not _count_records(import_run):
             raise
-        message = f"{_stored_so_far(run)}. The next batch failed: {error.message}"
+        message = (
+            f"{_stored_so_far(import_run)}. The next batch failed: {error.message}"
+        )
         raise type(error)(message, field=error.field) from error
 
 
-def _stored_so_far(run: ImportRun) -> str:
+def _stored_so_far(import_run: run.ImportRun) -> str:
     """Return a sentence on how many memories an interrupted import has stored so far."""
-    count = _count_records(run)
+    count = _count_records(import_run)
     are = "is" if count == 1 else "are"
     stored = f"{terminal.count_of(count, 'memory')} of this import {are} stored"
     return f"{stored}; repeat the command to go on from there"
 
 
-def _count_records(run: ImportRun) -> int:
+def _count_records(import_run: run.ImportRun) -> int:
     """Return how many memories an import has stored or found already stored, or a dry run previewed."""
-    if run.preview:
-        return run.preview.memories
-    return run.report.stored + run.report.known
+    if import_run.preview:
+        return import_run.preview.memories
+    return import_run.report.stored + import_run.report.known
 
 
 # -------------------------------------------------------------------- output
 
 
-def _print_report(report: ImportReport) -> None:
+def _print_report(report: run.ImportReport) -> None:
     """Print the bad records of an import on standard error, and the counts on standard output."""
     _print_problems(report)
     if prints_json():
@@ -249,7 +246,7 @@ def _print_report(report: ImportReport) -> None:
         )
 
 
-def _print_problems(report: ImportReport) -> None:
+def _print_problems(report: run.ImportReport) -> None:
     """Print on standard error which records of an import are bad and why, and how many were excluded."""
     if report.excluded:
         messages = terminal.count_of(report.excluded, "message")
@@ -263,7 +260,7 @@ def _print_problems(report: ImportReport) -> None:
         terminal.say(f"… and {terminal.count_of(hidden, 'more bad record')}", err=True)
 
 
-def _show_preview(preview: Preview, report: ImportReport) -> int:
+def _show_preview(preview: run.Preview, report: run.ImportReport) -> int:
     """Print what an import would store, after its dry run; return the exit code."""
     _print_problems(report)
     if prints_json():

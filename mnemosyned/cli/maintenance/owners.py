@@ -16,12 +16,7 @@ from typing import TextIO
 import click
 import msgspec
 
-from mnemosyned.assembly.stores import (
-    open_audit,
-    open_audit_table,
-    open_owned_stores,
-    open_owners,
-)
+from mnemosyned.assembly import stores
 from mnemosyned.cli import calls, options
 from mnemosyned.cli.commands.backup import check_target, open_whole_file
 from mnemosyned.cli.output.show import say_result
@@ -37,10 +32,9 @@ from mnemosyned.config.loading import config_file, load_config
 from mnemosyned.errors import StorageFailed
 from mnemosyned.memory.engine_ports import OWN_SCOPES, IssuedToken, Scope
 from mnemosyned.memory.exchange import KIND_NAMES
-from mnemosyned.service.audit import parse_line
+from mnemosyned.service import audit, service
 from mnemosyned.service.exchange import ExchangeService
 from mnemosyned.service.owners import administer
-from mnemosyned.service.service import SystemClock
 from mnemosyned.verbs import owners as verbs
 from mnemosyned.verbs.exchange import FOOTER, KINDS, Export, Footer, parse_line_kind
 from mnemosyned.verbs.request import R, Request, decoder_of, validate
@@ -70,11 +64,11 @@ def _administer(request: Request[R]) -> R:
         with calls.connect_to_daemon(context) as daemon:
             return daemon.call(validate(request))
     with (
-        open_owners(config.location) as owners,
-        open_audit(config, user=getuser()) as audit,
+        stores.open_owners(config.location) as owners,
+        stores.open_audit(config, user=getuser()) as audit_log,
     ):
-        if audit:
-            owners.on_change = audit.note_change
+        if audit_log:
+            owners.on_change = audit_log.note_change
         return administer(owners, config.owners, validate(request))
 
 
@@ -450,16 +444,18 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
         check_target(path, force=force)
     config = load_config(config_file())
     with (
-        open_owned_stores(config.location) as stores,
-        open_audit_table(config.location) as table,
-        open_audit(config, user=getuser()) as log,
+        stores.open_owned_stores(config.location) as owned_stores,
+        stores.open_audit_table(config.location) as table,
+        stores.open_audit(config, user=getuser()) as log,
     ):
-        number = stores.owners.number(name)
-        owner = next(each for each in stores.owners.owners() if each.number == number)
-        store = stores.store(number)
+        number = owned_stores.owners.number(name)
+        owner = next(
+            each for each in owned_stores.owners.owners() if each.number == number
+        )
+        store = owned_stores.store(number)
         exchange = ExchangeService(
             store=store.exchange,
-            clock=SystemClock(),
+            clock=service.SystemClock(),
             database=name,
             file=None,
             schema_version=store.schema_version,
@@ -475,10 +471,10 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
             """Yield the lines of what an export leaves out, and count them."""
             things = [
                 ("owner", owner),
-                *(("token", t) for t in stores.owners.tokens(name)),
+                *(("token", t) for t in owned_stores.owners.tokens(name)),
                 *(
                     ("membership", each)
-                    for each in stores.owners.memberships()
+                    for each in owned_stores.owners.memberships()
                     if name in (each.group, each.member)
                 ),
             ]
@@ -491,7 +487,7 @@ def export_owner(name: str, file: Path, *, force: bool) -> None:
                     line = msgspec.json.encode(thing)
                     yield b'{"record":"%s",%s\n' % (kind.encode(), line[1:])
             for *_, line in table.read():
-                entry = parse_line(line)
+                entry = audit.parse_line(line)
                 if entry and number in (entry.owner, entry.about):
                     records["audit"] += 1
                     yield f'{{"record":"audit",{line[1:]}\n'.encode()

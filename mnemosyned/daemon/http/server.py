@@ -21,14 +21,7 @@ from typing import Self
 from mnemosyned import errors
 from mnemosyned.config.settings import LimitsConfig
 from mnemosyned.daemon import metrics
-from mnemosyned.daemon.http import listening
-from mnemosyned.daemon.http.protocol import (
-    OWNER_KEY,
-    HttpProtocol,
-    RequestRefused,
-    error_response,
-    unknown_owner,
-)
+from mnemosyned.daemon.http import listening, protocol
 from mnemosyned.daemon.http.workers import (
     WAITING_MAX,
     BodyBudget,
@@ -320,13 +313,15 @@ class EventLoop:
         self, sock: socket.socket, listener: listening.Listener, address: str
     ) -> None:
         """Begin to serve an accepted client at `address`, by the rules of its listener."""
-        protocol = HttpProtocol(
+        http_protocol = protocol.HttpProtocol(
             body_bytes_max=self._body_bytes_max,
             access=listener.access,
             address=address,
         )
         tls = listener.certificate.channel() if listener.certificate else None
-        connection = ClientConnection(sock, protocol, now=time.monotonic(), tls=tls)
+        connection = ClientConnection(
+            sock, http_protocol, now=time.monotonic(), tls=tls
+        )
         self._epoll.register(connection.fd, select.EPOLLIN | select.EPOLLONESHOT)
         self._connections[connection.fd] = connection
         self._activity.connections[connection.local] += 1
@@ -371,10 +366,10 @@ class EventLoop:
 
     def _start_request(self, connection: ClientConnection) -> None:
         """Hand a connection's next request to a worker, answer a probe, refuse, or wait for bytes or memory."""
-        protocol = connection.protocol
+        http_protocol = connection.protocol
         try:
-            request = protocol.next_request()
-        except RequestRefused as refused:
+            request = http_protocol.next_request()
+        except protocol.RequestRefused as refused:
             self._refuse_request(connection, refused.response)
             return
         if request:
@@ -392,11 +387,11 @@ class EventLoop:
                     "send this again when some are answered"
                 )
                 self._activity.refused[HTTPStatus.SERVICE_UNAVAILABLE] += 1
-                self._respond(connection, error_response(busy))
+                self._respond(connection, protocol.error_response(busy))
         elif self._budget.reserve(connection):
             state = ConnectionState.IDLE
-            if protocol.has_input:
-                in_body = protocol.in_body
+            if http_protocol.has_input:
+                in_body = http_protocol.in_body
                 state = ConnectionState.BODY if in_body else ConnectionState.HEAD
             self._set_state(connection, state)
             connection.invite_body()
@@ -535,13 +530,13 @@ class EventLoop:
             busy = errors.DaemonBusy(
                 "too many large requests at once; send this again in a moment"
             )
-            self._refuse_request(connection, error_response(busy))
+            self._refuse_request(connection, protocol.error_response(busy))
         elif connection.state in (ConnectionState.HEAD, ConnectionState.BODY):
             slow = errors.MalformedRequest(
                 "the request did not arrive completely in time; send it again"
             )
             self._refuse_request(
-                connection, error_response(slow, HTTPStatus.REQUEST_TIMEOUT)
+                connection, protocol.error_response(slow, HTTPStatus.REQUEST_TIMEOUT)
             )
         else:
             self._close_connection(connection)
@@ -588,10 +583,13 @@ def make_handler(
         try:
             if tcp_resources and not request.local and request.path not in probes:
                 found = tcp_resources(request)
-            elif (owner := request.headers.get(OWNER_KEY)) not in (None, LOCAL_NAME):
-                raise unknown_owner(str(owner))  # noqa: TRY301 it is answered below
+            elif (owner := request.headers.get(protocol.OWNER_KEY)) not in (
+                None,
+                LOCAL_NAME,
+            ):
+                raise protocol.unknown_owner(str(owner))  # noqa: TRY301 it is answered below
             response = _call_resource(found, request)
-        except RequestRefused as refused:
+        except protocol.RequestRefused as refused:
             response = refused.response
         except errors.MnemosynedError as error:
             activity.errors[error.code] += 1
@@ -599,13 +597,13 @@ def make_handler(
             is_ours = error.kind is errors.Kind.INTERNAL
             if is_ours or isinstance(error, errors.StorageFailed):
                 log_failure("request_failed", error, path=request.path, code=error.code)
-            response = error_response(error)
+            response = protocol.error_response(error)
         except Exception:
             log.exception("request_failed", path=request.path)
             unexpected = errors.MnemosynedError(
                 "unexpected; the daemon's log has the traceback"
             )
-            response = error_response(unexpected)
+            response = protocol.error_response(unexpected)
         duration_s = time.monotonic() - started
         path = request.path if request.path in found else metrics.OTHER
         label = path.removeprefix(VERB_PREFIX)
@@ -641,4 +639,4 @@ def _call_resource(table: Mapping[str, Resource], request: HttpRequest) -> Respo
     error = errors.MethodNotAllowed(
         f"{request.path} takes {takes}, not {request.method}"
     )
-    return error_response(error, headers=allow)
+    return protocol.error_response(error, headers=allow)
