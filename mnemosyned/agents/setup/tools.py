@@ -13,28 +13,17 @@ from pathlib import Path
 
 import msgspec
 
-from mnemosyned.agents.setup import documents, files
-from mnemosyned.agents.setup.parts import (
-    NAME,
-    OURS,
-    EntryPart,
-    HeadingPart,
-    HookPart,
-    Machine,
-    OwnFile,
-    Parts,
-    PartState,
-    SettingsPart,
-    SetupSite,
-    describe_foreign_value,
-    read_document,
-)
+from mnemosyned.agents.setup import documents, files, parts
 from mnemosyned.agents.setup.targets import SetupTarget
 from mnemosyned.memory.capture import BACKGROUND
 from mnemosyned.memory.values import AgentActivity
 
-_TO_WRITE = (PartState.MISSING, PartState.STALE)
-_KINDS = {EntryPart: "entry", HookPart: "hook", HeadingPart: "heading"}
+_TO_WRITE = (parts.PartState.MISSING, parts.PartState.STALE)
+_KINDS = {
+    parts.EntryPart: "entry",
+    parts.HookPart: "hook",
+    parts.HeadingPart: "heading",
+}
 _CLASSES = {kind: part for part, kind in _KINDS.items()}
 _WHOLE_FILE = files.WrittenPart(kind="file", path=[], kept=0)
 
@@ -50,10 +39,10 @@ class FileChange:
     """Content that an undo restores."""
     made: bool = False
     """Whether setup makes the file."""
-    states: Sequence[tuple[str, PartState]] = ()
+    states: Sequence[tuple[str, parts.PartState]] = ()
     """Label and present state of each part."""
     written: list[files.WrittenPart] = field(default_factory=list)
-    entry: EntryPart | None = None
+    entry: parts.EntryPart | None = None
     """The entry to be written by the tool's own program."""
     problem: str = ""
 
@@ -75,16 +64,16 @@ class FileChange:
         return "\n".join(changes)
 
 
-def group_by_file(parts: Parts) -> dict[Path, Parts]:
+def group_by_file(setting_parts: parts.Parts) -> dict[Path, parts.Parts]:
     """Return {file: parts of the file}, with parts in the given order."""
-    by_file: dict[Path, Parts] = {}
-    for part in parts:
+    by_file: dict[Path, parts.Parts] = {}
+    for part in setting_parts:
         by_file.setdefault(part.file, []).append(part)
     return by_file
 
 
 def plan_file(
-    file: Path, parts: Parts, *, tool: str, journal: files.SetupJournal
+    file: Path, setting_parts: parts.Parts, *, tool: str, journal: files.SetupJournal
 ) -> FileChange:
     """Return the planned change of one file, with the parts of a tool written into it.
 
@@ -93,11 +82,13 @@ def plan_file(
     content: bytes | None = None
     try:
         content = files.read_file(file)
-        own = parts[0]
-        if isinstance(own, OwnFile):
+        own = setting_parts[0]
+        if isinstance(own, parts.OwnFile):
             change = _plan_own_file(own, content, journal.edit_of(tool, file))
         else:
-            members = [part for part in parts if isinstance(part, SettingsPart)]
+            members = [
+                part for part in setting_parts if isinstance(part, parts.SettingsPart)
+            ]
             change = _plan_settings(file, content, members, tool=tool, journal=journal)
         if change.changes:
             files.check_writable(file)
@@ -113,11 +104,11 @@ def plan_file(
 
 
 def _plan_own_file(
-    part: OwnFile, content: bytes | None, edit: files.FileEdit | None
+    part: parts.OwnFile, content: bytes | None, edit: files.FileEdit | None
 ) -> FileChange:
     """Return the planned change of a whole file of ours. Raises `FileRefused` if a foreign file is there."""
     state = part.state_of(files.decode_text(content))
-    if state is PartState.FOREIGN:
+    if state is parts.PartState.FOREIGN:
         raise files.FileRefused("another file of this name is there; rename it first")
     is_written = edit is not None or state in _TO_WRITE
     return FileChange(
@@ -133,7 +124,7 @@ def _plan_own_file(
 def _plan_settings(
     file: Path,
     content: bytes | None,
-    parts: list[SettingsPart],
+    setting_parts: list[parts.SettingsPart],
     *,
     tool: str,
     journal: files.SetupJournal,
@@ -143,16 +134,16 @@ def _plan_settings(
     Raises `FileRefused`, also if a value that is not ours is at the path of a part.
     """
     document = _parse_document(file, content)
-    states = [(part, part.state(document)) for part in parts]
+    states = [(part, part.state(document)) for part in setting_parts]
     for part, state in states:
-        if state is PartState.FOREIGN:
-            raise files.FileRefused(describe_foreign_value(part, document))
+        if state is parts.PartState.FOREIGN:
+            raise files.FileRefused(parts.describe_foreign_value(part, document))
     # The file as it was before setup: by the journal, or else without outdated parts of ours.
     edit = journal.edit_of(tool, file) or next(iter(journal.edits_of_file(file)), None)
     if edit is None:
         original = _parse_document(file, content)
         for part, state in states:
-            if state is PartState.STALE:
+            if state is parts.PartState.STALE:
                 part.remove(original)
         baseline = None if content is None else original.text.encode()
         made = content is None
@@ -163,7 +154,7 @@ def _plan_settings(
     to_write = [part for part, state in states if state in _TO_WRITE]
     for part in to_write:
         part.write(document)
-    entries = [part for part in to_write if isinstance(part, EntryPart)]
+    entries = [part for part in to_write if isinstance(part, parts.EntryPart)]
     return FileChange(
         file=file,
         before=content,
@@ -175,7 +166,7 @@ def _plan_settings(
             _make_written_part(
                 part, len(documents.values_along(original.data, part.path)) - 1
             )
-            for part in parts
+            for part in setting_parts
             if part in to_write or tuple(map(str, part.path)) in known
         ],
         entry=next((entry for entry in entries if entry.add), None),
@@ -187,7 +178,7 @@ def _parse_document(file: Path, content: bytes | None) -> documents.Document:
     return documents.Document(file, files.decode_text(content) or "")
 
 
-def _make_written_part(part: SettingsPart, kept: int) -> files.WrittenPart:
+def _make_written_part(part: parts.SettingsPart, kept: int) -> files.WrittenPart:
     """Return the journal's record of a part; `kept` is how many steps of its path existed before."""
     return files.WrittenPart(
         kind=_KINDS[type(part)], path=[*map(str, part.path)], kept=kept
@@ -217,7 +208,7 @@ def _restore_content(
     # Headings last: they stay if hooks of the user remain.
     for written in sorted(edit.parts, key=lambda part: part.kind == "heading"):
         part = _CLASSES[written.kind](file, tuple(written.path), {})
-        is_heading = isinstance(part, HeadingPart)
+        is_heading = isinstance(part, parts.HeadingPart)
         if is_heading and edit.made and document.data.get("hooks"):
             continue
         part.remove(document)
@@ -266,16 +257,16 @@ def _remove_edit_content(
     others = [other for other in journal.edits_of_file(file) if other.tool != edit.tool]
     if others:
         needed = {tuple(part.path) for other in others for part in other.parts}
-        parts = [part for part in edit.parts if tuple(part.path) not in needed]
-        if not parts:
+        setting_parts = [part for part in edit.parts if tuple(part.path) not in needed]
+        if not setting_parts:
             return content
         # With some of its parts needed, the others can only be edited out.
-        edit = msgspec.structs.replace(edit, before="", after="", parts=parts)
+        edit = msgspec.structs.replace(edit, before="", after="", parts=setting_parts)
     return _restore_content(edit, file, content, journal=journal)[0]
 
 
 def recognize_edit(
-    file: Path, parts: Parts, *, tool: str, scope: str
+    file: Path, setting_parts: parts.Parts, *, tool: str, scope: str
 ) -> files.FileEdit | None:
     """Return an edit that would have made our parts in a file; None if the file has none.
 
@@ -283,22 +274,24 @@ def recognize_edit(
     """
     try:
         content = files.read_file(file)
-        own = parts[0]
+        own = setting_parts[0]
         written: list[files.WrittenPart] = []
         is_whole = False
-        if isinstance(own, OwnFile):
+        if isinstance(own, parts.OwnFile):
             text = files.decode_text(content)
-            if own.state_of(text) in OURS:
+            if own.state_of(text) in parts.OURS:
                 written = [_WHOLE_FILE]
             is_whole = text == own.content
         else:
-            members = [part for part in parts if isinstance(part, SettingsPart)]
+            members = [
+                part for part in setting_parts if isinstance(part, parts.SettingsPart)
+            ]
             written = _find_our_parts(_parse_document(file, content), members)
     except files.FileRefused:
         return None
     if not written:
         return None
-    entries = [part for part in parts if isinstance(part, EntryPart)]
+    entries = [part for part in setting_parts if isinstance(part, parts.EntryPart)]
     return files.FileEdit(
         tool=tool,
         scope=scope,
@@ -313,20 +306,21 @@ def recognize_edit(
 
 
 def _find_our_parts(
-    document: documents.Document, parts: Iterable[SettingsPart]
+    document: documents.Document, setting_parts: Iterable[parts.SettingsPart]
 ) -> list[files.WrittenPart]:
     """Return records of our parts in a document, also of hooks for events that setup no longer uses."""
-    sought = {part.path: part for part in parts}
-    headings = [part for part in sought.values() if isinstance(part, HeadingPart)]
-    for hook in [part for part in sought.values() if isinstance(part, HookPart)]:
+    sought = {part.path: part for part in setting_parts}
+    headings = [part for part in sought.values() if isinstance(part, parts.HeadingPart)]
+    for hook in [part for part in sought.values() if isinstance(part, parts.HookPart)]:
         events = documents.value_at(document.data, hook.path[:-1])
         for event in events if isinstance(events, dict) else {}:
             path = (*hook.path[:-1], event)
-            sought.setdefault(path, HookPart(hook.file, path, hook.value))
+            sought.setdefault(path, parts.HookPart(hook.file, path, hook.value))
     ours = [
         part
         for part in sought.values()
-        if not isinstance(part, HeadingPart) and part.state(document) in OURS
+        if not isinstance(part, parts.HeadingPart)
+        and part.state(document) in parts.OURS
     ]
     return [
         _make_written_part(part, 0) for part in (*ours, *(headings if ours else ()))
@@ -335,7 +329,7 @@ def _find_our_parts(
 
 PROGRAM_TIME_LIMIT_S = 60
 _CHANGED_MEANWHILE = "it was changed meanwhile; run this again"
-_LACKING = {PartState.MISSING: "missing", PartState.STALE: "outdated"}
+_LACKING = {parts.PartState.MISSING: "missing", parts.PartState.STALE: "outdated"}
 
 # ------------------------------------------------------------------ one file
 
@@ -398,20 +392,20 @@ def _write_by_program(change: FileChange) -> bool:
     if entry is None:
         return False
     folder = entry.file.parent
-    if change.before is not None and _read_entry_state(entry) is PartState.STALE:
+    if change.before is not None and _read_entry_state(entry) is parts.PartState.STALE:
         _run_program(entry.take_out, folder, limit_s=PROGRAM_TIME_LIMIT_S)
     _run_program(entry.add, folder, limit_s=PROGRAM_TIME_LIMIT_S)
-    if _read_entry_state(entry) is PartState.CURRENT:
+    if _read_entry_state(entry) is parts.PartState.CURRENT:
         return True
     if files.read_file(entry.file) != change.before:
         raise files.FileRefused(f"{entry.add[0]} changed it otherwise; run this again")
     return False
 
 
-def _read_entry_state(entry: EntryPart) -> PartState:
+def _read_entry_state(entry: parts.EntryPart) -> parts.PartState:
     """Return the state of an entry in its file; missing if the file cannot be read."""
-    document = read_document(entry.file)
-    return entry.state(document) if document else PartState.MISSING
+    document = parts.read_document(entry.file)
+    return entry.state(document) if document else parts.PartState.MISSING
 
 
 def _run_program(
@@ -464,8 +458,8 @@ def _remove_by_program(edit: files.FileEdit, change: FileChange) -> bool:
         return False
     entries = (part for part in edit.parts if part.kind == "entry")
     return all(
-        _read_entry_state(EntryPart(change.file, tuple(part.path), {}))
-        is PartState.MISSING
+        _read_entry_state(parts.EntryPart(change.file, tuple(part.path), {}))
+        is parts.PartState.MISSING
         for part in entries
     )
 
@@ -478,7 +472,7 @@ class ToolPlan:
     """The planned changes for a tool, and the reasons against them."""
 
     target: SetupTarget
-    site: SetupSite
+    site: parts.SetupSite
     found: bool
     changes: list[FileChange]
     refusals: list[str]
@@ -505,7 +499,7 @@ def scope_name(project: Path | None) -> str:
 
 
 def plan_tool(
-    target: SetupTarget, site: SetupSite, journal: files.SetupJournal
+    target: SetupTarget, site: parts.SetupSite, journal: files.SetupJournal
 ) -> ToolPlan:
     """Return the plan of a tool's setup: the changes of its files, or reasons against it."""
     refusals = [
@@ -514,14 +508,14 @@ def plan_tool(
     ]
     if site.project and not target.has_project:
         refusals.append(f"{target.title} has no settings of a project")
-    parts = [] if refusals else target.parts(site)
+    setting_parts = [] if refusals else target.parts(site)
     return ToolPlan(
         target=target,
         site=site,
         found=target.is_present(site.machine),
         changes=[
             plan_file(file, members, tool=target.name, journal=journal)
-            for file, members in group_by_file(parts).items()
+            for file, members in group_by_file(setting_parts).items()
         ],
         refusals=refusals,
     )
@@ -540,7 +534,7 @@ def set_up(plan: ToolPlan, journal: files.SetupJournal) -> list[str]:
     return []
 
 
-def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
+def confirm_by_program(target: SetupTarget, site: parts.SetupSite) -> str:
     """Return a sentence on whether the tool's own program lists our server; empty if it cannot tell."""
     program = site.machine.program(*target.programs) if target.listing else None
     if program is None or site.project is not None:
@@ -550,7 +544,7 @@ def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
     done = _run_program(command, site.machine.home, limit_s=30)
     if done is None:
         return f"`{asked}` did not answer"
-    if NAME in done[1]:
+    if parts.NAME in done[1]:
         return f"confirmed by `{asked}`"
     return f"`{asked}` does not show it"
 
@@ -568,7 +562,7 @@ def edits_to_undo(
 
 
 def recognize_edits(
-    targets: Iterable[SetupTarget], site: SetupSite, journal: files.SetupJournal
+    targets: Iterable[SetupTarget], site: parts.SetupSite, journal: files.SetupJournal
 ) -> list[files.FileEdit]:
     """Return an edit for each file with parts of ours, for tools that the journal lacks.
 
@@ -582,8 +576,12 @@ def recognize_edits(
         by_file = group_by_file(target.parts(site)) if is_open else {}
         found[target.name] = [
             edit
-            for file, parts in by_file.items()
-            if (edit := recognize_edit(file, parts, tool=target.name, scope=scope))
+            for file, setting_parts in by_file.items()
+            if (
+                edit := recognize_edit(
+                    file, setting_parts, tool=target.name, scope=scope
+                )
+            )
         ]
     for tool, edits in found.items():
         others = chain(journal.edits, *(found[name] for name in found if name != tool))
@@ -593,7 +591,7 @@ def recognize_edits(
 
 
 def undo_all(
-    edits: list[files.FileEdit], journal: files.SetupJournal, machine: Machine
+    edits: list[files.FileEdit], journal: files.SetupJournal, machine: parts.Machine
 ) -> Iterator[tuple[str, str]]:
     """Undo edits one by one; yield (file, error message), with an empty message on success."""
     for edit in edits:
@@ -611,12 +609,12 @@ def undo_all(
 def summarize_parts(change: FileChange) -> str:
     """Return the states of a file's parts in words: "MCP server: new; 5 hooks: there"."""
     words = {
-        PartState.MISSING: "new",
-        PartState.STALE: "outdated, to be renewed",
-        PartState.CURRENT: "there",
-        PartState.FOREIGN: "another's",
+        parts.PartState.MISSING: "new",
+        parts.PartState.STALE: "outdated, to be renewed",
+        parts.PartState.CURRENT: "there",
+        parts.PartState.FOREIGN: "another's",
     }
-    by_state: dict[PartState, list[str]] = {}
+    by_state: dict[parts.PartState, list[str]] = {}
     for label, state in change.states:
         by_state.setdefault(state, []).append(label)
     shown = []
@@ -711,7 +709,7 @@ class ToolCheck:
 
 def check_tool(
     target: SetupTarget,
-    site: SetupSite,
+    site: parts.SetupSite,
     journal: files.SetupJournal,
     reports: Sequence[AgentActivity] | None,
 ) -> ToolCheck:
@@ -719,7 +717,7 @@ def check_tool(
     plan = plan_tool(target, site, journal)
     plugins = target.plugins(site.machine)
     states = [state for change in plan.changes for _, state in change.states]
-    is_written = PartState.CURRENT in states or any(
+    is_written = parts.PartState.CURRENT in states or any(
         edit.tool == target.name for edit in journal.edits
     )
     set_up = bool(plugins) or is_written
@@ -754,7 +752,7 @@ def check_tool(
 
 
 def _warn_of_silence(
-    target: SetupTarget, machine: Machine, activity: ToolActivity | None
+    target: SetupTarget, machine: parts.Machine, activity: ToolActivity | None
 ) -> list[str]:
     """Return a warning, in a list, if the newest transcript is much newer than the last memory."""
     paths = chain.from_iterable(map(machine.home.glob, target.transcripts))

@@ -24,12 +24,11 @@ from watchdog.events import (
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
-from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound, ShuttingDown
+from mnemosyned import errors, paths
 from mnemosyned.importers.capture import DueQueue
 from mnemosyned.importers.importer import PARSE_ERRORS, file_identity
 from mnemosyned.importers.watch import watched_files
 from mnemosyned.logs import logger
-from mnemosyned.paths import path_fault, printable_path, shown_path
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.upkeep import PATHS_MAX, Watch, WatchedFolder, Watching
 
@@ -196,12 +195,12 @@ class Watcher:
         if not problem and not watched_files.is_readable(path):
             problem = "it is no transcript, note, JSON lines or shell history"
         if problem:
-            raise InvalidRequest(
-                f"{shown_path(path)} cannot be watched: {problem}", field="paths"
+            raise errors.InvalidRequest(
+                f"{paths.shown_path(path)} cannot be watched: {problem}", field="paths"
             )
         folders = self._list_watched_paths()
         if len(folders) >= PATHS_MAX and path not in folders:
-            raise InvalidRequest(
+            raise errors.InvalidRequest(
                 f"{PATHS_MAX} folders are watched already; remove one, or watch one above them",
                 field="paths",
             )
@@ -213,12 +212,12 @@ class Watcher:
         if self._watches.remove_folder(plain):
             return
         if plain in self._list_watched_paths():
-            raise InvalidRequest(
-                f"{shown_path(path)} is watched by the setting watch.paths; remove it there",
+            raise errors.InvalidRequest(
+                f"{paths.shown_path(path)} is watched by the setting watch.paths; remove it there",
                 field="paths",
             )
-        raise NotFound(
-            f"{shown_path(path)} is not watched; mnem watch --list shows what is"
+        raise errors.NotFound(
+            f"{paths.shown_path(path)} is not watched; mnem watch --list shows what is"
         )
 
     def _list_watched_paths(self) -> dict[str, bool]:
@@ -303,7 +302,7 @@ class Watcher:
                     return
                 room -= 1
                 present = (status.st_size, status.st_mtime_ns)
-                if states.pop(printable_path(path), None) != present:
+                if states.pop(paths.printable_path(path), None) != present:
                     yield path
             missing = [path for path in states if watched_files.status_of(path) is None]
             # Those that moved were found under their new name by now.
@@ -314,10 +313,10 @@ class Watcher:
         began = time.thread_time()
         try:
             stored = self._reader.read(path, self._pause)
-        except ShuttingDown:  # the rest is read after the next start
+        except errors.ShuttingDown:  # the rest is read after the next start
             self._due.rest(RETRY_S)
             return
-        except MnemosynedError as error:
+        except errors.MnemosynedError as error:
             log.warning("watched_file_not_read", code=error.code)
         except OSError as error:
             log.info("watched_file_not_read", reason=error.strerror)
@@ -387,13 +386,13 @@ def _find_watch_problem(path: str) -> str:
     """Return the reason why a path cannot be watched, as a clause; empty if it can."""
     if not os.path.isabs(path):  # noqa: PTH117
         return "its path is not absolute"
-    if fault := path_fault(path):
+    if fault := paths.path_fault(path):
         return fault
     plain = os.path.realpath(path)
     if plain in {"/", os.path.realpath(Path.home())}:
         return "it holds everything; name folders in it"
     if not os.path.exists(plain):  # noqa: PTH110
         return "there is no such folder or file"
-    if plain != printable_path(plain):
+    if plain != paths.printable_path(plain):
         return "its name is not UTF-8; watch the folder above it"
     return "" if os.access(plain, os.R_OK) else "permission denied"
