@@ -248,16 +248,8 @@ class Daemon:
             collectors: list[metrics.Collector] = [served, self._probe.samples]
             if config.metrics_listen and self._is_first:
                 self._serve_metrics(stack, config.metrics_listen, collectors)
-            if endpoint := config.tracing.endpoint:
-                try:
-                    # Loaded here: without traces nobody needs the package.
-                    from mnemosyned.daemon.tracing import trace_requests  # noqa: PLC0415
-                except ImportError as error:
-                    raise errors.ConfigInvalid(
-                        f"tracing.endpoint needs OpenTelemetry: {install_command('otel')}",
-                        field="tracing.endpoint",
-                    ) from error
-                activity.trace = stack.enter_context(trace_requests(endpoint))
+            if config.tracing.endpoint:
+                self._trace_requests(stack, config.tracing.endpoint, activity)
             memory = self._await_memories(stack)
             if memory is None:
                 return
@@ -272,19 +264,7 @@ class Daemon:
                 from mnemosyned.daemon.owners import resources_of_owners  # noqa: PLC0415
 
                 owner_resources = resources_of_owners(self._owners, memory)
-            listeners = []
-            if self._is_first:
-                unix = listening.listen_on_socket(path)
-                listeners.append(stack.enter_context(unix))
-            if config.listen:
-                tcp = listening.listen_on_tcp(
-                    config.listen,
-                    token_file=None if config.owners.serve else token_path(),
-                    certificate=self._certificate,
-                    joins=not self._is_first,
-                    admits=owner_resources.admits if owner_resources else None,
-                )
-                listeners.append(stack.enter_context(tcp))
+            listeners = self._open_listeners(stack, owner_resources)
             self._probe.memory = memory
             loop = stack.enter_context(
                 server.EventLoop(
@@ -317,14 +297,7 @@ class Daemon:
             if self._others:
                 self._others.signal_all(signal.SIGTERM)
             self._drain(loop)
-            notify_service_manager("STOPPING=1", "STATUS=last sleep cycle")
-            memory.service.stop_writes()
-            if self._owners:
-                self._owners.stop_writes()
-            memory.service.sleeper.cycle.lease.interrupt()  # a model stops writing now
-            may_sleep = self._is_first and not memory.store.read_only
-            if self._config.sleep.on_shutdown and may_sleep:
-                self._run_final_consolidation(memory)
+            self._finish_work(memory)
         log.info("stopped", uptime_s=round(time.monotonic() - started, 3))
 
     def _serve_metrics(
@@ -343,6 +316,50 @@ class Daemon:
                 probe=self._probe,
             )
         )
+
+    def _trace_requests(
+        self, stack: ExitStack, endpoint: str, activity: metrics.ServerActivity
+    ) -> None:
+        """Send traces to `endpoint` until `stack` closes. Raises `ConfigInvalid` if the package is missing."""
+        try:
+            # Loaded here: without traces nobody needs the package.
+            from mnemosyned.daemon.tracing import trace_requests  # noqa: PLC0415
+        except ImportError as error:
+            raise errors.ConfigInvalid(
+                f"tracing.endpoint needs OpenTelemetry: {install_command('otel')}",
+                field="tracing.endpoint",
+            ) from error
+        activity.trace = stack.enter_context(trace_requests(endpoint))
+
+    def _open_listeners(
+        self, stack: ExitStack, owner_resources: OwnerResources | None
+    ) -> list[listening.Listener]:
+        """Listen on the socket, in the first process only, and on the TCP address of the settings."""
+        config, listeners = self._config, []
+        if self._is_first:
+            unix = listening.listen_on_socket(self._socket)
+            listeners.append(stack.enter_context(unix))
+        if config.listen:
+            tcp = listening.listen_on_tcp(
+                config.listen,
+                token_file=None if config.owners.serve else token_path(),
+                certificate=self._certificate,
+                joins=not self._is_first,
+                admits=owner_resources.admits if owner_resources else None,
+            )
+            listeners.append(stack.enter_context(tcp))
+        return listeners
+
+    def _finish_work(self, memory: build.OpenMemory) -> None:
+        """Stop the writes of all memories, and consolidate a last time if the settings say so."""
+        notify_service_manager("STOPPING=1", "STATUS=last sleep cycle")
+        memory.service.stop_writes()
+        if self._owners:
+            self._owners.stop_writes()
+        memory.service.sleeper.cycle.lease.interrupt()  # a model stops writing now
+        may_sleep = self._is_first and not memory.store.read_only
+        if self._config.sleep.on_shutdown and may_sleep:
+            self._run_final_consolidation(memory)
 
     def _await_memories(self, stack: ExitStack) -> build.OpenMemory | None:
         """Open the memories in `stack` and return the local one, once the database is there.

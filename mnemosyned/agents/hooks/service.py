@@ -175,12 +175,8 @@ class HookService:
                 tells = may_tell and settings.tell and not is_excluded
                 if tells and events.takes_context(call) and not envelope.late:
                     outcome.context = self._compose_context(
-                        call, session, waits_until, groups
+                        call, session, waits_until, groups, name=envelope.memory
                     )
-                    is_start = call.event is events.HookEvent.START
-                    if is_start and outcome.context and envelope.memory:
-                        words = filter(str.isprintable, envelope.memory[:200])
-                        outcome.context += f"\nThis memory is {''.join(words)}."
         except Exception as error:
             outcome.failure = type(error).__name__
             if isinstance(error, MnemosynedError):
@@ -287,8 +283,10 @@ class HookService:
         session: AgentSession,
         waits_until: float,
         groups: Groups,
+        *,
+        name: str,
     ) -> str:
-        """Return the text to inject: a reminder at a prompt, a briefing at a fresh start.
+        """Return the text to inject: a reminder at a prompt, a briefing with the memory's `name` at a start.
 
         The ids of quoted memories are saved: none is quoted twice in a session. After `waits_until`,
         a monotonic time, the caller has gone, and nothing counts as injected.
@@ -329,6 +327,9 @@ class HookService:
                         lines=injected.lines,
                     )
                 )
+        if informed_at and injected.text and name:
+            shown_name = "".join(filter(str.isprintable, name[:200]))
+            return f"{injected.text}\nThis memory is {shown_name}."
         return injected.text
 
     def _note_repetitions(
