@@ -8,32 +8,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mnemosyned.config.settings import SettingsInForce
-from mnemosyned.conversation.briefing import (
-    STATEMENT_CHARS_MAX,
-    ProjectStatement,
-    StatementKind,
-    drop_repetitions,
-    find_statements,
-    is_sample,
-    leave_out_rules,
-)
-from mnemosyned.conversation.injected import (
-    InjectedQuote,
-    InjectedSection,
-    InjectedText,
-    assemble_sections,
-)
+from mnemosyned.conversation import briefing, injected, successors
 from mnemosyned.conversation.learnings.relevance import concerns_health, find_scope
-from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.ids import made_at, new_id
 from mnemosyned.memory import engine_ports, injections as ledger, listing, ports
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.values import Learning, LearningScope, MemoryRecord
 from mnemosyned.service.intake import clean_learning_text
-from mnemosyned.text import frames, tokens
+from mnemosyned.text import frames, token_counts, tokens
 from mnemosyned.text.secrets.masking import mask_secrets
-from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs import conversation
 from mnemosyned.verbs.request import read_span
 
@@ -102,7 +86,7 @@ class BriefingService:
         # Who may only write reads nothing of what was kept before.
         return edit if request.text is not None else replace(edit, text="")
 
-    def compose(self, project: str, *, session: str = "") -> InjectedText:
+    def compose(self, project: str, *, session: str = "") -> injected.InjectedText:
         """Return the text to inject at a start in a project; empty if nothing is known.
 
         Sections are pinned lines, learnings, the last session, open matters, and other decisions
@@ -119,13 +103,13 @@ class BriefingService:
         pinned = list(self._quote_pinned(project, edits))
         stated = [
             statement
-            for statement in find_statements(memories)
+            for statement in briefing.find_statements(memories)
             if not (
                 edits.is_dropped(statement.memory.id)
                 or edits.is_pinned(statement.memory.id)
             )
         ]
-        finder = SuccessorFinder(
+        finder = successors.SuccessorFinder(
             stated,
             edits=edits,
             endings_of=self.store.endings.of,
@@ -137,10 +121,14 @@ class BriefingService:
             },
         )
         stated, odds = self._select_statements(stated, learnings, pinned)
-        tasks = {each.memory.id for each in stated if each.kind is StatementKind.OPEN}
+        tasks = {
+            each.memory.id
+            for each in stated
+            if each.kind is briefing.StatementKind.OPEN
+        }
         sections = [
-            InjectedSection("Pinned by the user:", pinned, PINNED_CHARS_MAX),
-            InjectedSection(
+            injected.InjectedSection("Pinned by the user:", pinned, PINNED_CHARS_MAX),
+            injected.InjectedSection(
                 "Standing preferences and instructions:",
                 [
                     quote_learning(each, edits, reason=f"{each.kind} in force")
@@ -156,16 +144,16 @@ class BriefingService:
         open_tasks = [quote for quote in unfinished.quotes if quote.id in tasks]
         unfinished = replace(unfinished, quotes=open_tasks)
         rest = replace(rest, quotes=[*done, *rest.quotes])
-        return assemble_sections(
+        return injected.assemble_sections(
             [*first, unfinished, rest], chars_max=BRIEFING_CHARS_MAX
         )
 
     def _select_statements(
         self,
-        stated: Iterable[ProjectStatement],
+        stated: Iterable[briefing.ProjectStatement],
         learnings: Sequence[Learning],
-        pinned: Iterable[InjectedQuote],
-    ) -> tuple[list[ProjectStatement], Mapping[str, float]]:
+        pinned: Iterable[injected.InjectedQuote],
+    ) -> tuple[list[briefing.ProjectStatement], Mapping[str, float]]:
         """Return (statements that later sessions may need, {memory id: log odds that they need it}).
 
         Statements that repeat learnings, pinned lines or newer statements are left out.
@@ -179,7 +167,7 @@ class BriefingService:
         for each in stated:
             left = each
             if rules := learned.get(each.memory.id):
-                text = leave_out_rules(rules, each.text, each.memory.content)
+                text = briefing.leave_out_rules(rules, each.text, each.memory.content)
                 left = replace(each, text=text, keywords=tokens.find_keywords(text))
             if left.text:
                 besides.append(left)
@@ -187,19 +175,19 @@ class BriefingService:
             {
                 each.memory.id: each.memory.content
                 for each in besides
-                if each.kind is StatementKind.STATED
+                if each.kind is briefing.StatementKind.STATED
             }
         )
         needed = [
             each
-            for each in drop_repetitions(besides, known=known)
+            for each in briefing.drop_repetitions(besides, known=known)
             if odds.get(each.memory.id, 0.0) >= NEED_POSSIBLE
         ]
         return needed, odds
 
     def _quote_pinned(
         self, project: str, edits: ledger.BriefingEdits
-    ) -> Iterator[InjectedQuote]:
+    ) -> Iterator[injected.InjectedQuote]:
         """Yield quotes of the memories pinned to briefings by a person, in this project or in no project."""
         ids = [id for id in edits.by_id if edits.is_pinned(id)]
         memories = {each.id: each for each in self.store.memories.existing(ids)}
@@ -228,7 +216,9 @@ class BriefingService:
             place = projects.get(learning.session, "")
             is_general = find_scope(learning) is LearningScope.EVERYWHERE
             is_elsewhere = place not in ("", project)
-            is_hidden = edits.is_dropped(learning.id) or is_sample(learning.text)
+            is_hidden = edits.is_dropped(learning.id) or briefing.is_sample(
+                learning.text
+            )
             if is_hidden or (is_elsewhere and not is_general):
                 return 6
             if edits.is_pinned(learning.id) and not is_elsewhere:
@@ -280,39 +270,39 @@ class BriefingService:
 
 
 def _divide_statements(
-    stated: Sequence[ProjectStatement],
+    stated: Sequence[briefing.ProjectStatement],
     odds: Mapping[str, float],
     edits: ledger.BriefingEdits,
-) -> list[InjectedSection]:
+) -> list[injected.InjectedSection]:
     """Return sections for the last session, for open tasks, and for other decisions and statements."""
-    left = [each for each in stated if each.kind is StatementKind.OPEN][:4]
+    left = [each for each in stated if each.kind is briefing.StatementKind.OPEN][:4]
     last = [
         each
         for each in stated
         if each.memory.session == stated[0].memory.session and each not in left
     ]
-    weighty = [each for each in last if each.kind is not StatementKind.STATED]
+    weighty = [each for each in last if each.kind is not briefing.StatementKind.STATED]
     last = sorted(
-        weighty or last, key=lambda each: each.kind is not StatementKind.GRAVE
+        weighty or last, key=lambda each: each.kind is not briefing.StatementKind.GRAVE
     )[:5]
     decided = [each for each in stated if each not in (*last, *left)]
     # What was only stated fills the room that is left, and what is hardly needed the rest of it.
     decided.sort(
         key=lambda each: (
-            each.kind is not StatementKind.DECIDED,
+            each.kind is not briefing.StatementKind.DECIDED,
             odds.get(each.memory.id, 0.0) < NEED_LIKELY,
         )
     )
     decided = decided[:DECIDED_MAX]
     return [
-        InjectedSection(
+        injected.InjectedSection(
             f"{title} in this project:",
             [
                 quote_memory(each.memory, each.text, edits, reason=_REASONS[each.kind])
                 for each in statements
             ],
             chars_max,
-            line_chars_max=STATEMENT_CHARS_MAX,
+            line_chars_max=briefing.STATEMENT_CHARS_MAX,
             newest_first=statements is decided,
         )
         for title, statements, chars_max in (
@@ -324,7 +314,7 @@ def _divide_statements(
 
 
 def find_rules(
-    learnings: Sequence[Learning], statements: Iterable[ProjectStatement]
+    learnings: Sequence[Learning], statements: Iterable[briefing.ProjectStatement]
 ) -> set[str]:
     """Return the ids of all `learnings`, and of memories that state nothing beyond their learnings."""
     stated: dict[str, set[str]] = defaultdict(set)
@@ -339,9 +329,9 @@ def find_rules(
 
 def quote_learning(
     learning: Learning, edits: ledger.BriefingEdits, *, reason: str
-) -> InjectedQuote:
+) -> injected.InjectedQuote:
     """Return a learning as a quote with its reason, in a person's words if it was reworded."""
-    return InjectedQuote(
+    return injected.InjectedQuote(
         id=learning.id,
         text=edits.text_of(learning.id) or learning.text,
         said=learning.created_at,
@@ -354,9 +344,9 @@ def quote_learning(
 
 def quote_memory(
     memory: MemoryRecord, text: str, edits: ledger.BriefingEdits, *, reason: str
-) -> InjectedQuote:
+) -> injected.InjectedQuote:
     """Return a memory's `text` as a quote with its reason, or a person's rewording of the memory."""
-    return InjectedQuote(
+    return injected.InjectedQuote(
         id=memory.id,
         text=edits.text_of(memory.id) or text,
         said=memory.created_at,
@@ -367,11 +357,11 @@ def quote_memory(
 
 
 _REASONS = {
-    StatementKind.GRAVE: "a failure in this project",
-    StatementKind.OPEN: "open in this project",
-    StatementKind.DECIDED: "decided in this project",
-    StatementKind.FOUND: "found out in this project",
-    StatementKind.STATED: "stated in this project",
+    briefing.StatementKind.GRAVE: "a failure in this project",
+    briefing.StatementKind.OPEN: "open in this project",
+    briefing.StatementKind.DECIDED: "decided in this project",
+    briefing.StatementKind.FOUND: "found out in this project",
+    briefing.StatementKind.STATED: "stated in this project",
 }
 
 
@@ -400,7 +390,7 @@ def make_injection(
         kind=kind,
         prompt=_mask_beginning(prompt, ledger.PROMPT_CHARS_MAX),
         characters=len(text),
-        tokens=TokenEstimator().count(text) if text else 0,
+        tokens=token_counts.TokenEstimator().count(text) if text else 0,
         outcome=outcome,
         lines=tuple(
             replace(line, text=_mask_beginning(line.text, ledger.LINE_CHARS_MAX))
