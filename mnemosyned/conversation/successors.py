@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from mnemosyned.conversation import briefing
 from mnemosyned.conversation.injected import InjectedQuote, InjectedSection
+from mnemosyned.conversation.learnings.relevance import concerns_health
 from mnemosyned.memory import engine_ports, injections, values
 from mnemosyned.memory.endings import mark_ended_clauses
 from mnemosyned.search.query import MAIN_SHARE, Match, RankedResult
@@ -353,6 +354,8 @@ class SuccessorFinder:
         is_part = self._is_part(quote)
         is_rule = quote.id in self._rules or quote.source_id in self._rules
         shared = self._rate_shared_subjects(quote.text) if is_part else {}
+        # "Mia has piano on Fridays now" is near to her allergy by her name, and changes nothing of it.
+        is_on_health = concerns_health(quote.text)
         newer = [
             (likeness.to_each[place], -place)
             for place, each in enumerate(
@@ -363,6 +366,7 @@ class SuccessorFinder:
             if each.memory.id != quote.source_id
             and likeness.to_each[place] >= likeness_min
             and (not is_part or shared.get(place))
+            and (not is_on_health or concerns_health(each.text))
         ]
         rated: list[tuple[float, int]] = []
         for _, place in nlargest(RATED_MAX, newer):

@@ -265,6 +265,18 @@ def test_meaning_finds_a_successor_in_other_words_and_another_language() -> None
     ]
 
 
+def test_only_news_on_health_is_told_with_an_allergy() -> None:
+    allergy = "Mia is allergic to peanuts"
+    lesson = said(allergy, *OTHERS, "Mia moved her piano lesson to Fridays")
+    outgrown = said(allergy, *OTHERS, "Mia has outgrown her allergy to peanuts")
+    near = {("m0", "m5"): 0.6}
+
+    assert told(lesson, "m0", cosines=near) == [f"- [2026-03-17, user] {allergy}"]
+    assert told(outgrown, "m0", cosines=near) == [
+        told_behind(outgrown[0], outgrown[-1])
+    ]
+
+
 def test_a_statement_of_two_facts_is_told_behind_what_followed_on_either() -> None:
     older = "the hearing is on 3 June before Judge Amsel"
     hearing = "the court moved the hearing to 17 June"
