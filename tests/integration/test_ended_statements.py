@@ -214,6 +214,7 @@ def test_a_summary_tells_what_is_no_longer_ended_until_an_undo(
     memory.undo()
     assert memory.ended()
     assert OLD not in memory.summary()
+    assert "harbor" in memory.summary()
 
 
 def test_a_summary_leaves_out_what_was_ended_before(memory: DatedMemory) -> None:
