@@ -130,6 +130,7 @@ WRAPPED = (
     f"{SUMMARY}\n\nLet me know if you need anything else!",
     f"{SUMMARY} Feel free to ask for more details.",
     f"{SUMMARY}\n\nLass mich wissen, ob das hilft.",
+    SUMMARY.replace(" ", " \0", 1),
     f'<think>x</think>Sure! Here is the summary:\n\n"{SUMMARY}"\n\nLet me know if it helps.</s>',
 )
 
