@@ -45,6 +45,7 @@ _STEP_4 = dict.fromkeys(_TABLES["step_4"].split(), "")
 _SUFFIXES = tuple(_TABLES["light_suffixes"].split())
 STEM_CHARS_MIN = 3
 """Characters that a light stem keeps of a word."""
+PREFIX_CHARS_MAX = 100
 
 
 def fold_case(text: str) -> str:
@@ -86,9 +87,6 @@ def light_stem(word: str) -> str:
     if len(word) > STEM_CHARS_MIN:
         word = word.removesuffix("e")
     return word[:-1] + "i" if word.endswith("y") else word
-
-
-PREFIX_CHARS_MAX = 100
 
 
 def match_prefix(word: str) -> str:

@@ -44,10 +44,7 @@ def forget_endings(
 
 
 def episodes_of_older(session: CommonSession, newer: Sequence[str]) -> set[int]:
-    """Return the row numbers of episodes with statements that these newer memories end.
-
-    Episodes with pruned originals are left out, as their summaries cannot be rewritten.
-    """
+    """Return the row numbers of episodes, without pruned originals, whose statements these memories end."""
     older = session.select_column("ending", "older_id", newer_id=newer, undone=False)
     return _episodes_of(session, older) if older else set()
 
@@ -324,4 +321,4 @@ def empty_summaries(session: CommonSession, ids: Sequence[str]) -> None:
 def _episodes_of(session: CommonSession, ids: Sequence[str]) -> set[int]:
     """Return the row numbers of these memories' episodes without pruned originals."""
     positions = session.positions_of(list(ids)).values()
-    return unpruned_episodes(session, [seq for seq, episode in positions if episode])
+    return unpruned_episodes(session, [seq for seq, _ in positions])
