@@ -718,6 +718,11 @@ def test_a_sentence_has_clauses(sentence: str, clauses: list[str]) -> None:
             None,
         ),
         ("The worker listens on 7070.", "The worker listens on 7071 now.", ""),
+        (  # only the sentence as a whole is likely to be ended
+            "La clase de yoga es los martes, y la profesora es Marta.",
+            "La profesora de yoga ya no es Marta, es Elena.",
+            "",
+        ),
     ],
 )
 def test_a_statement_ends_one_clause(older: str, newer: str, ended: str | None) -> None:

@@ -170,7 +170,7 @@ def rate_endings(
     reason = next(iter(cues), "value")
     cue = cues[reason][0] if cues else ""
     (sentence,) = (each for each in read_statements(older) if each.place == old.place)
-    span = _find_ended_span(sentence, new, pairs)
+    span = _find_ended_span(sentence, pairs)
     return odds, Ending(reason, cue, old.text, new.text, (old.place, new.place), span)
 
 
@@ -208,11 +208,12 @@ def _rate_by_words(
 
 
 def _find_ended_span(
-    sentence: Statement, new: Statement, pairs: Sequence[RatedPair]
+    sentence: Statement, pairs: Sequence[RatedPair]
 ) -> tuple[int, int]:
-    """Return start and end of the clauses that `new` ends in a sentence; (0, 0) for the whole sentence.
+    """Return start and end of the clauses of a sentence that are likely to be ended; (0, 0) for all of it.
 
-    If no clause is likely to be ended, but the sentence is, it is the one with most words in common.
+    If none is likely to be, the whole sentence is ended: the clause with most words in common is often not the
+    one that changed.
     """
     clauses = list_clauses(sentence.text)
     likely = {
@@ -221,11 +222,6 @@ def _find_ended_span(
         if each.odds > 0 and each.old.place == sentence.place
     }
     ended = [each.span in likely for each in clauses]
-    if not any(ended):
-        keys = {word.key for word in new.words}
-        shared = [sum(word.key in keys for word in each.words) for each in clauses]
-        is_clear = shared.count(max(shared, default=0)) == 1
-        ended = [is_clear and count == max(shared) for count in shared]
     if all(ended) or not any(ended):
         return 0, 0
     first, last = ended.index(True), len(ended) - ended[::-1].index(True) - 1
