@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TIMEOUT_S = 60.0
 LONG_TIMEOUT_S = 3_600.0
 TIMEOUT_MAX_S = 365 * 86_400
-"""More than anybody waits, and a time that a socket takes."""
+"""Longest wait: more than anybody needs, and short enough for a socket."""
 ATTEMPTS = 5
 """Maximum attempts to send a request if the daemon closes the connection before reading it."""
 

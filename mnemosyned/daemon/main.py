@@ -130,7 +130,7 @@ SWITCH_S = 0.0001
 """Interval at which Python switches threads. With Python's 5 ms, a remember next to a thread that computes, as
 a cycle does, takes 30 ms at the median, and 3 ms with this."""
 SERVED_SWITCH_S = 0.0005
-"""The same for a daemon that serves owners: eight questions at once take a fifth less processor time, as busy
+"""Interval in a daemon that serves owners: eight questions at once take a fifth less processor time, as busy
 threads are switched less often (`make bench-team`)."""
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 

@@ -29,7 +29,7 @@ class ListLimits:
     """Bounds of one page's work."""
 
     few: int = 2_000
-    """So many rows of a session or a prefix are sorted; more are met in the order of time."""
+    """Maximum rows of a session or a prefix that are sorted; more are read in the order of time."""
     sessions: int = 1_000
     """Sessions of a project, the last used ones."""
     episodes_first: int = 16

@@ -75,12 +75,12 @@ class _Form(NamedTuple):
 
     term: int
     tokens: tuple[str, ...]
-    """As typed and folded."""
+    """The words of the form, in lower case without accents."""
     stems: tuple[str, ...]
     other: float
-    """Weight of the form if it is written otherwise."""
+    """Weight of the form if a text has it with other endings."""
     typed: float = 1.0
-    """Weight of the form as it stands."""
+    """Weight of the form if a text has it exactly."""
 
 
 class TermReader:

@@ -13,11 +13,11 @@ class Bm25Weights:
     k1: float = 1.2
     b: float = 0.75
     other_form: float = 0.9
-    """Another form of a word, against the word as typed."""
+    """Weight of another form of a word, relative to the word as typed."""
     other_form_of_code: float = 0.25
-    """The same for words with a digit, where the ending may be the point."""
+    """Weight of another form of a word with a digit, whose ending may matter."""
     synonym: float = 0.9
-    """A word of the same meaning, likewise."""
+    """Weight of a word of the same meaning."""
     close_tokens: int = 3
     close_chars: int = 60
     """How near each other two words stand as a phrase."""
@@ -28,7 +28,7 @@ class Bm25Weights:
     records of mixed length .99 of the questions have a hit among ten, .90 without.
     """
     repeats_max: int = 2
-    """A passage that repeats a word more often says no more of it than this.
+    """Maximum number of times that a word counts in a passage.
 
     Else a page that has a word in every line ranks above the message that says it in ten words.
     """

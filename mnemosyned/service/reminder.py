@@ -35,37 +35,37 @@ REMINDER_LINE_CHARS_MAX = 300
 QUERY_CHARS_MAX = 600
 PROJECT_SESSIONS_MAX = 100
 MEMORIES_READ_MAX, NOTES_READ_MAX, OLDER_READ_MAX = 250, 60, 60
-"""Memories of the project and notes of no session, the newest, whose statements are compared with the prompt,
-and older ones of people, of each of the two, that are nearest to it."""
+"""Maximum newest memories of the project, and notes without a session, whose statements are compared with the
+prompt; and maximum older ones of people, of each of the two kinds, those most similar to the prompt."""
 POSITIONS_MAX = 5_000
-"""Memories of people, the newest of each tier, among which the nearest are found."""
+"""Number of newest memories of people in each tier among which the most similar ones are found."""
 KEYWORDS_SHARE_MIN = 0.3
-"""Share of the prompt's keywords that a line needs, where its meaning is not compared."""
+"""Minimum share of the prompt's keywords in a line that is not compared by vectors."""
 KEYWORDS_MIN = 2
 KEYWORDS_ENOUGH = 6
-"""More common keywords are never required, however long the prompt is."""
+"""Number of common keywords that is enough, however long the prompt is."""
 ASSISTANT_KEYWORDS = 1
-"""Further common keywords for a line of an agent: long answers share words by chance."""
+"""Number of common keywords that a line of an agent needs in addition: long answers share words by chance."""
 NEW_KEYWORDS_MIN = 1
-"""Keywords beyond the prompt's: a line that only repeats the prompt tells nothing."""
+"""Minimum keywords that are not in the prompt: a line that only repeats the prompt is of no use."""
 
 # Chosen on the projects of the groups `tune`, `others` and `lives` of `make bench-telling`.
 ODDS_OF_SCORE, ODDS_MIN = 10.0, 2.25
-"""Weight of the best score beside the log odds that a prompt asks for what was said, and the sum from
-which a line is told."""
+"""Weight of the best score, which is added to the log odds that a prompt asks for something said before, and
+the minimum sum with which a line is given."""
 RULE_CONFIDENCE_MIN = 0.6
-"""Confidence of the best learning from which any is told."""
+"""Minimum confidence of the best learning; below it, none is given."""
 TOLD_MAX, RULES_MIN = 5, 2
-"""Lines and learnings told together, and learnings for which lines leave room."""
+"""Maximum lines and learnings given together, and the number of learnings for which lines leave room."""
 LINES_ENOUGH = 3
-"""Lines found by meaning from which no others are searched by their words."""
+"""Number of lines found by vectors from which on no others are searched by words."""
 SCORE_SPREAD = 0.2
-"""Further statements are told whose score is at most so much below that of the best."""
+"""Maximum difference in score between the best statement and others that are given."""
 WORDS_WEIGHT, FORM_WEIGHT, AGE_WEIGHT = 0.13, 0.13, 0.12
 """What a statement's score has beside its similarity: for the share of the prompt's keywords in it, for
 the form of the answer, a time or a name, and less for the oldest one."""
 STATEMENT_WEIGHT, STATEMENT_ODDS = 0.03, 3.0
-"""What its score has for each log odd that it states what later sessions need, of at most so many."""
+"""Weight in the score, and maximum, of the log odds that later sessions need the statement."""
 CONFIDENCE_WEIGHT = 0.5
 """Score of a line found by words, for a confidence of one."""
 MISSED_MAX = 5

@@ -107,7 +107,7 @@ class BatchWork:
     batch: Batch
     originals: Sequence[MemoryRecord]
     in_force: Sequence[MemoryRecord]
-    """The same without the sentences that newer memories ended."""
+    """The originals without the sentences that newer memories ended."""
     details: tuple[Detail, ...] | None
     """The exact values of all originals if a sentence was left out, else None."""
     revision: int

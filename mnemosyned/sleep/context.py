@@ -301,7 +301,7 @@ class CommitPacing:
     checkpoint_groups: int = 75
     """Groups between two checkpoints of the write-ahead log: about 4 MB of writing."""
     commit_groups: int = 4
-    """Groups that a commit counts for by itself: it rewrites pages that every group touches."""
+    """A commit counts as this many groups, as it rewrites pages that every group touches."""
 
 
 class Meter:

@@ -35,7 +35,7 @@ PAST_CHARS_MIN = 4
 SUBJECT_WORDS = 4
 """Words of a sentence among which its subject is sought."""
 EARLY_WORDS = 6
-"""Words in which a pronoun stands for something unnamed."""
+"""Number of first words in which a pronoun refers to something unnamed."""
 SHORT_WORDS = 6
 LONG_WORDS = 30
 FEELINGS_MAX = 3

@@ -37,7 +37,7 @@ PAUSE_MS = 10
 LIMIT_S = 0.24
 """Maximum wait for the daemon's answer, unless `WAIT_VARIABLE` is set."""
 START_LIMIT_S = 1.5
-"""The same at a session's start, for which tools wait 10 s: on a busy machine, a briefing takes longer."""
+"""Maximum wait at a session's start, for which tools wait 10 s: on a busy machine, a briefing takes longer."""
 LIMIT_MAX_S = 5.0
 """Maximum wait that `WAIT_VARIABLE` may set: tools kill a hook that takes longer."""
 WAIT_VARIABLE = "MNEMOSYNE_HOOK_WAIT_S"
@@ -48,7 +48,7 @@ After it the call is lost, and tools wait 3 s or longer for a hook."""
 HAND_IN_S = 0.25
 """Seconds after the start until which a hook posts waiting calls of the spool."""
 HAND_IN_MIN_S = 0.1
-"""Minimum time for that even on a busy machine, so that the spool gets empty at last."""
+"""Minimum time to post waiting calls, even on a busy machine, so that the spool gets empty at last."""
 AGAIN_S = 0.1
 """Seconds after which the time limit raises again, as Python ignores what is raised in a callback."""
 PAYLOAD_BYTES_MAX = 8 << 20

@@ -642,7 +642,7 @@ class ToolActivity:
     stored: int
     """Memories stored."""
     characters: int
-    """Characters told to the agent."""
+    """Characters given to the agent."""
     failures: int
     mean_ms: float
     slowest_ms: float
@@ -694,7 +694,7 @@ class ToolCheck:
     """Places where our plugin is installed."""
     problems: list[str]
     by_hand: list[str]
-    """Those of the problems that setup does not mend, only the user."""
+    """The problems that only the user can mend."""
     activity: ToolActivity | None
     """Activity of its hooks; None if it has none, or no daemon answers."""
 

@@ -54,13 +54,13 @@ RateSentences = Callable[[Sequence[str]], Sequence[float]]
 """Function that returns the probability that each sentence is a standing rule; empty if it fails."""
 RULE_PROBABILITY_MIN = 0.8
 RULE_PROBABILITIES_MIN = {"binding": 0.45, "lasting": 0.6, "general": 0.6}
-"""Probability from which a sentence is learned as a rule, by the shared pattern that one of its words matches.
+"""Minimum probability for learning a sentence as a rule, by the shared pattern that one of its words matches.
 Of sentences by authors on whom nothing was fitted, each finds four to six rules for each sentence that is
 none."""
 CLAUSE_PROBABILITY_MIN = 0.95
-"""The same for a sentence if a pattern matched only a clause: the other clauses are often no rule."""
+"""Minimum probability if a pattern matched only a clause: the other clauses are often no rule."""
 NEIGHBOR_PROBABILITY_MIN = 0.45
-"""The same for a sentence next to an instruction, as rules often come one after another."""
+"""Minimum probability of a sentence next to an instruction, as rules often come one after another."""
 WHOLE_SHARE_MIN = 0.8
 """Share of a sentence from which the clauses that patterns found count as the whole rule."""
 RATED_MAX = 20
@@ -81,8 +81,8 @@ PAGE_SHARE_MAX = 0.2
 PAGE_CHARS = 1_500
 PAGE_LINES_MIN = 6
 PLAIN_PAGE_SHARE_MAX = 0.1
-"""The same for a long text of several lines without that layout. In 300 messages of technical talks,
-lasting instructions are in texts of at most 640 characters and two paragraphs."""
+"""Maximum share for a long text of several lines that does not look like a page. In 300 messages of technical
+talks, lasting instructions are in texts of at most 640 characters and two paragraphs."""
 
 _PAGE_TAG = re.compile(
     r"</?(?:html|head|body|title|meta|link|script|style|div|p|span|h[1-6]|[uo]l|li|table|t[rdh]|a|img"

@@ -169,7 +169,7 @@ REASON_CHARS_MAX = 200
 CHUNKED_BYTES = 1024
 """Bytes of the longest line between chunks, and of all trailers together."""
 BLANKS = b" " * 64
-"""So many blanks in a row are refused, as h11's pattern for headers takes quadratic time."""
+"""A run of blanks that is refused, as h11's pattern for headers takes quadratic time for it."""
 
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 _FOLD = re.compile(rb"\n[ \t]")

@@ -110,7 +110,7 @@ class DirectQuestion:
 RETRY_S = 300.0
 """Pause before a model that cannot be run is tried again."""
 STORAGE_RETRY_S = 5.0
-"""The same while the database cannot be reached or is busy."""
+"""Pause before another attempt while the database cannot be reached or is busy."""
 STOP_S = 10.0
 
 

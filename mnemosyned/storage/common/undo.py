@@ -39,7 +39,7 @@ _EXPIRED = (
 STEPS_READ = 500
 """Memories that are read at once."""
 STEPS_MAX = 1 << 31
-"""More than an action has."""
+"""A number of steps that no action reaches."""
 
 
 def record_action(

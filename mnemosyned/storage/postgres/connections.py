@@ -137,7 +137,7 @@ PLANS_MAX_S = 60.0
 """Seconds after which a connection plans its statements again. The server keeps a plan until its statistics
 change: one made for an empty table reads the whole table after it has grown."""
 PLANS_MIN_S = 1.0
-"""The same for a new connection; later, half of its age."""
+"""The age at which a new connection first plans again; later, it does after half of its age."""
 PREPARED_AFTER = 2
 """Number of uses after which a statement is prepared: planned once for each connection."""
 LOCK_WAIT_MS = 2_000

@@ -89,7 +89,7 @@ _INSERT_NEW_FRESH = (
     "WHERE o.owner = %(owner)s"
 )
 SAID = 'm.said = hashtext(%(session)s::text COLLATE "C") # hashtext(%(content)s::text COLLATE "C")'
-"""What may have these words in this session; what has them is to be compared."""
+"""Condition for memories that may have these words in this session; the texts are then compared."""
 # What was superseded or may expire does not stand for words that are said again.
 SAID_BEFORE = (
     "SELECT m.id, m.created_at FROM memory AS m WHERE m.owner = %(owner)s "

@@ -285,8 +285,8 @@ _SAMPLED = (
 _ON_SHARDS = "SELECT success, result FROM run_command_on_shards(%(table)s, %(command)s)"
 _LEAKPROOF = "ALTER FUNCTION pg_catalog.{}(anyarray, anyarray) LEAKPROOF"
 _SEARCHES = ("arrayoverlap", "arraycontains")
-"""What words are searched with. They compare numbers and say nothing of them, but only a superuser
-may vouch for that, and under a policy no index is searched otherwise."""
+"""Functions that search words. They reveal nothing of the numbers they compare, but only a superuser may
+declare that, and without it no index is searched under a policy."""
 _IS_VOUCHED = (
     "SELECT bool_and(proleakproof) FROM pg_proc WHERE proname = ANY(%(names)s::text[]) "
     "AND pronamespace = 'pg_catalog'::regnamespace"

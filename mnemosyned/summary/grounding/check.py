@@ -312,7 +312,7 @@ def _normalize_text(text: str) -> str:
 OF_THE_WHOLE = frozenset((GroundingFault.UNINFORMATIVE, GroundingFault.TOO_LONG))
 """Faults that an answer may have, but not one of its sentences alone."""
 SHARED_MIN = 0.6
-"""Minimum share of a sentence's words in one source sentence for that to confirm it."""
+"""Minimum share of a sentence's words in one source sentence that confirms it."""
 
 
 def shorten_answer(

@@ -256,7 +256,7 @@ def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
 
 
 PLACEHOLDER = re.compile(r"\[secret:\w+\]")
-"""What stands for a masked secret."""
+"""Pattern of the text that replaces a masked secret."""
 
 
 def secret_placeholder(kind: DetailKind) -> str:
