@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, takewhile
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mnemosyned.text.languages.tables import COUNTS, LANGUAGES, MONTHS, WEEKDAYS
 from mnemosyned.text.rule_files import compile_on_use, read_tables
@@ -122,8 +122,7 @@ _UNITS: Mapping[str, re.Pattern[str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StatementWord:
+class StatementWord(NamedTuple):
     """A word in a statement."""
 
     key: str
@@ -238,14 +237,14 @@ def _read_words(
         if "'" in word[:5] and len(word) - word.index("'") > 2:
             start += word.index("'") + 1  # an elided article: `l'adresse`
             word = low[start:end]
-        if any(first <= start < last for first, last in cues):
+        if cues and any(first <= start < last for first, last in cues):
             continue
         key = fold_case(word)
         is_name = start > 0 and text[start].isupper()
         unit = ""
         is_at = bool(has_digit and _HOUR.fullmatch(word) and _AT.search(low, 0, start))
-        is_in_day = not is_at and any(first <= start < last for first, last in days)
-        if is_in_day and word not in ("of", "de", "di", "the"):
+        is_in_day = days and any(first <= start < last for first, last in days)
+        if is_in_day and not is_at and word not in ("of", "de", "di", "the"):
             kind, unit = "when", "" if word in MONTHS else "day"
         elif not word.isalpha() and any(map(str.isdigit, word)):
             kind = "number" if word[0].isdigit() else "code"
