@@ -121,17 +121,12 @@ class ContextManager:
         older messages, newest first, until one does not fit. `memory_results` are texts to quote;
         `tool_definitions` are only counted. Parts that cannot fit are reported, not raised.
         """
-        added_sections = self._write_sections(
-            memory_results or (),
-            learnings or (),
-            memory_tokens=self.budget.memory,
-            learnings_tokens=self.budget.learnings,
-        )
+        added_sections = self.write_sections(memory_results or (), learnings or ())
         lent = added_sections.unused if self._reclaim_unused else 0
         window = self.select_window(
             system, new_message, history, summaries=summaries or (), lent_tokens=lent
         )
-        return self._assemble(window, added_sections, tool_definitions)
+        return self.assemble(window, added_sections, tool_definitions)
 
     def select_window(
         self,
@@ -183,28 +178,7 @@ class ContextManager:
     def assemble(
         self,
         window: ChosenWindow,
-        *,
-        memory_results: Sequence[str | sections.Quoted] = (),
-        learnings: Sequence[str] = (),
-        tool_definitions: Sequence[Any] | None = None,
-        memory_tokens: int,
-        learnings_tokens: int,
-    ) -> ContextWindow:
-        """Return the context: the messages of `window`, and as much memory and learnings as fit."""
-        spare = sys.maxsize if window.spare_tokens is None else window.spare_tokens
-        added_sections = self._write_sections(
-            memory_results,
-            learnings,
-            memory_tokens=memory_tokens,
-            learnings_tokens=learnings_tokens,
-            spare_tokens=spare,
-        )
-        return self._assemble(window, added_sections, tool_definitions)
-
-    def _assemble(
-        self,
-        window: ChosenWindow,
-        added_sections: _AddedSections,
+        added_sections: AddedSections,
         tool_definitions: Sequence[Any] | None,
     ) -> ContextWindow:
         """Return the context: a window's messages, these sections, and the tokens of all parts."""
@@ -245,17 +219,21 @@ class ContextManager:
             compaction=compaction,
         )
 
-    def _write_sections(
+    def write_sections(
         self,
         snippets: Sequence[str | sections.Quoted],
         learnings: Sequence[str],
         *,
-        memory_tokens: int,
-        learnings_tokens: int,
-        spare_tokens: int = sys.maxsize,
-    ) -> _AddedSections:
-        """Return both sections within their tokens, and together within `spare_tokens`."""
-        counter, budget, spare = self._counter, self.budget, spare_tokens
+        limits: tuple[int, int] | None = None,
+        spare_tokens: int | None = None,
+    ) -> AddedSections:
+        """Return as much memory and learnings as fit in the tokens of `limits`, and together in `spare_tokens`.
+
+        Without `limits`, each has its share of the budget.
+        """
+        counter, budget = self._counter, self.budget
+        spare = sys.maxsize if spare_tokens is None else spare_tokens
+        memory_tokens, learnings_tokens = limits or (budget.memory, budget.learnings)
         headings = counter.text(sections.LEARNINGS_HEADING) + JOINT_TOKENS
         lessons, learnings_shown = sections.write_learnings_section(
             learnings,
@@ -270,7 +248,7 @@ class ContextManager:
             snippets, tokens=min(memory_tokens, spare - headings), counter=counter
         )
         shown_tokens = counter.text(memory) if memory else 0
-        return _AddedSections(
+        return AddedSections(
             memory=memory,
             memory_shown=memory_shown,
             memory_tokens=shown_tokens,
@@ -282,7 +260,7 @@ class ContextManager:
         )
 
 
-class _AddedSections(NamedTuple):
+class AddedSections(NamedTuple):
     """Sections of memory and learnings as shown, with their tokens and number of entries."""
 
     memory: str

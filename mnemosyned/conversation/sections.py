@@ -235,17 +235,15 @@ class Relevance:
         return [
             hit
             for hit in hits
-            if hit.score >= floor
-            and (self._shares_words(hit) or (not by_words and self._is_near(hit)))
+            if hit.score >= floor and self._is_relevant(hit, by_words=by_words)
         ]
 
-    def _is_near(self, hit: Hit) -> bool:
-        """Return True if the message names a time, or a hit is similar by its vector."""
+    def _is_relevant(self, hit: Hit, *, by_words: bool) -> bool:
+        """Return True if the message names a time, or a hit is similar by its vector or shares enough words."""
         is_compared = bool((hit.explanation or {}).get("meaning"))
-        return self._names_a_time or (is_compared and hit.confidence >= CONFIDENCE_MIN)
-
-    def _shares_words(self, hit: Hit) -> bool:
-        """Return True if a hit shares enough words with the message."""
+        is_near = is_compared and hit.confidence >= CONFIDENCE_MIN
+        if not by_words and (self._names_a_time or is_near):
+            return True
         text = "\n".join([hit.content, *(line.content for line in hit.lines)])
         stems = {token.stem for token in tokenize(text)}
         shared = self._stems & stems

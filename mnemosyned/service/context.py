@@ -270,14 +270,13 @@ class WindowService:
             shrink_learnings=True,
         )
         recalled = self._select_quotes(request, question, chosen, learnings, groups)
-        window = manager.assemble(
-            chosen,
-            memory_results=[quoted for *_, quoted in recalled],
-            learnings=[learning.text for learning in learnings],
-            tool_definitions=request.tools,
-            memory_tokens=memory_tokens,
-            learnings_tokens=learnings_tokens,
+        added_sections = manager.write_sections(
+            [quoted for *_, quoted in recalled],
+            [learning.text for learning in learnings],
+            limits=(memory_tokens, learnings_tokens),
+            spare_tokens=chosen.spare_tokens,
         )
+        window = manager.assemble(chosen, added_sections, request.tools)
         quoted = recalled[: window.memory_shown]
         rules = learnings[: window.learnings_shown]
         ended = ", given as ended"
