@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from math import ceil
+from typing import NamedTuple
 
+from mnemosyned.conversation.agreements import (
+    MESSAGE_CHARS_MAX,
+    AnsweredProposal,
+    AnswerKind,
+    read_answer,
+)
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.statements import is_courtesy, remove_farewell, remove_pasted
 from mnemosyned.text import rule_files, terms, word_cache
@@ -70,6 +77,8 @@ class ProjectStatement:
     text: str
     keywords: frozenset[str]
     """Stems of its words, for comparison with other statements."""
+    answer_id: str = ""
+    """Of an agent's proposal: the id of the memory in which a person agrees to it or declines it."""
 
 
 def is_sample(text: str) -> bool:
@@ -97,54 +106,135 @@ _Reading = tuple[StatementKind, str, frozenset[str]]
 """Kind, text and keywords of a memory's statement."""
 
 
-def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStatement]:
+class AnsweredMemory(NamedTuple):
+    """An agent's memory with a proposal, and a person's memory that answers it."""
+
+    asked: MemoryRecord
+    answer: MemoryRecord
+    proposal: AnsweredProposal
+    topic: MemoryRecord | None
+    """The person's message before the proposal."""
+
+
+def _follow_sessions(
+    memories: Sequence[MemoryRecord],
+) -> Iterator[tuple[MemoryRecord, MemoryRecord | None, MemoryRecord | None]]:
+    """Yield (memory, the one before it in its session, the last of a person before it), the oldest first."""
+    before: dict[str, MemoryRecord] = {}
+    asking: dict[str, MemoryRecord] = {}
+    for memory in reversed(memories):
+        yield memory, before.get(memory.session), asking.get(memory.session)
+        before[memory.session] = memory
+        if memory.role != ASSISTANT:
+            asking[memory.session] = memory
+
+
+def find_answers(memories: Sequence[MemoryRecord]) -> Iterator[AnsweredMemory]:
+    """Yield the agents' proposals that a person answered directly, of memories that come newest first."""
+    for memory, asked, topic in _follow_sessions(memories):
+        if asked and asked.role == ASSISTANT and memory.role not in ("", ASSISTANT):
+            proposal = read_answer(
+                asked.content[-MESSAGE_CHARS_MAX:], memory.content[:CONTENT_CHARS_MAX]
+            )
+            if proposal and not asked.superseded_at and not memory.superseded_at:
+                yield AnsweredMemory(asked, memory, proposal, topic)
+
+
+def find_statements(
+    memories: Sequence[MemoryRecord], *, with_declined: bool = False
+) -> Iterator[ProjectStatement]:
     """Yield at most one statement for each memory of a project, in the order of the memories.
 
     `memories` come newest first; superseded ones are skipped. Agents' statements are yielded only if about
     failures, open tasks or findings; a finding may follow the user's words before it. A short reply
-    is preceded by the question that it answers.
+    is preceded by the question that it answers. A proposal to which a person agreed is a decision of both,
+    in place of the answer; one that was refused or put off is a statement only `with_declined`.
     """
     questions: dict[str, str] = {}
     """By the ids of memories that directly follow a question of another speaker in their session."""
     solved: dict[str, _Reading | None] = {}
     """By id, messages of users with what an agent found out; None for the agent's memory."""
-    before: dict[str, MemoryRecord] = {}
-    asking: dict[str, MemoryRecord] = {}
-    """The last message of the user in a session."""
-    for memory in reversed(memories):
-        asked = before.get(memory.session)
+    answers = {each.answer.id: each for each in find_answers(memories)}
+    proposals = {each.asked.id: each.proposal for each in answers.values()}
+
+    def read(memory: MemoryRecord) -> _Reading | None:
+        """Return the statement of a memory, apart from its proposal that was answered."""
+        proposal = proposals.get(memory.id)
+        return _read_memory(
+            replace(memory, content=memory.content.replace(proposal.sentence, " "))
+            if proposal
+            else memory
+        )
+
+    for memory, asked, user in _follow_sessions(memories):
         if asked and asked.role != memory.role and is_question(asked.content):
             *_, (sentence, _) = split_sentences(asked.content[-CONTENT_CHARS_MAX:])
             words = {token.surface.lower() for token in tokenize(sentence)}
             is_asking = words & _WORDS["asking"] and terms.stems_with_content(sentence)
             if len(sentence) <= STATEMENT_CHARS_MAX and is_asking:
                 questions[memory.id] = sentence.strip()
-        before[memory.session] = memory
-        if memory.role != ASSISTANT:
-            asking[memory.session] = memory
-        elif (user := asking.get(memory.session)) and user.id not in solved:
-            read = _read_memory(memory)
-            if read is None or read[0] is not StatementKind.FOUND:
+        if memory.role == ASSISTANT and user and user.id not in solved:
+            found = read(memory)
+            if found is None or found[0] is not StatementKind.FOUND:
                 continue
             is_answer = asked is user or is_question(user.content)
             if is_answer and (problem := _quote_problem(user)):
-                text = f"{problem} → {read[1]}"
+                text = f"{problem} → {found[1]}"
                 kind = _find_kind(text, tokenize(text), is_agent=True)
                 solved[user.id] = kind, text, find_keywords(text)
                 solved[memory.id] = None
+    told = {
+        each.asked.id
+        for each in answers.values()
+        if with_declined or each.proposal.kind is AnswerKind.AGREED
+    }
     for memory in memories:
-        if memory.superseded_at:
+        if memory.superseded_at or memory.id in told:
             continue
-        read = solved[memory.id] if memory.id in solved else _read_memory(memory)
-        if read is None:
+        rest = memory
+        answered = answers.get(memory.id)
+        if answered and answered.asked.id in told:
+            asked = answered.asked
+            yield _tell_proposal(
+                answered, solved[asked.id] if asked.id in solved else read(asked)
+            )
+            _, *others = split_sentences(memory.content)
+            rest = replace(memory, content=" ".join(text for text, _ in others))
+        found = solved[memory.id] if memory.id in solved else read(rest)
+        if found is None:
             continue
-        kind, text, keywords = read
-        if len(text) <= ANSWER_CHARS_MAX and (question := questions.get(memory.id)):
+        kind, text, keywords = found
+        question = "" if answered else questions.get(memory.id)
+        if len(text) <= ANSWER_CHARS_MAX and question:
             text = f"{question} → {text}"
             keywords = find_keywords(text)
         elif text.isascii() and " " not in text:
             continue  # a number or a name that nobody asked for
         yield ProjectStatement(memory, kind, text, keywords)
+
+
+def _tell_proposal(
+    answered: AnsweredMemory, found: _Reading | None
+) -> ProjectStatement:
+    """Return a proposal with its answer as a statement of both, and what else was `found` in the message."""
+    asked, answer, proposal, topic = answered
+    text = proposal.text
+    if proposal.is_option and topic and (problem := _quote_problem(topic)):
+        text = f"{problem} → {text}"
+    if found:
+        text = f"{text}. {found[1]}"
+    agreed = proposal.kind is AnswerKind.AGREED
+    return ProjectStatement(
+        memory=replace(
+            asked,
+            role=f"{asked.role} and {answer.role}",
+            created_at=answer.created_at,
+        ),
+        kind=StatementKind.DECIDED if agreed else StatementKind.STATED,
+        text=text,
+        keywords=find_keywords(text),
+        answer_id=answer.id,
+    )
 
 
 def _quote_problem(memory: MemoryRecord) -> str:

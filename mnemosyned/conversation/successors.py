@@ -132,6 +132,10 @@ class SuccessorFinder:
             each for each in statements if not edits.is_dropped(each.memory.id)
         ][:STATEMENTS_MAX]
         self._memories = {each.memory.id: each.memory for each in self._statements}
+        agreed = [each for each in self._statements if each.answer_id]
+        self._agreed = {each.memory.id: each.text for each in agreed}
+        self._proposals = {each.answer_id: each.memory.id for each in agreed}
+        """The ids of the memories with what was agreed, by those of the answers."""
         self._known = known
         self._rules = rules
         self._origins = origins
@@ -266,7 +270,7 @@ class SuccessorFinder:
             memory = self._memories.get(id)
             return InjectedQuote(
                 id=id,
-                text=self._edits.text_of(id) or text,
+                text=self._edits.text_of(id) or self._agreed.get(id, text),
                 said=memory.created_at if memory else said,
                 source=(memory.source or "") if memory else self._origins.get(id, ""),
                 speaker=memory.role if memory else "",
@@ -293,8 +297,10 @@ class SuccessorFinder:
         def follow(ending: values.EndedStatement | None) -> dict[str, InjectedQuote]:
             """Return {id: quote} of what ended a statement, of what ended that, and so on; empty for None."""
             found: dict[str, InjectedQuote] = {}
-            while ending and ending.by not in found and len(found) < NEWER_MAX:
-                id, text = ending.by, ending.successor
+            while ending and len(found) < NEWER_MAX:
+                id, text = self._proposals.get(ending.by, ending.by), ending.successor
+                if id in found:
+                    break
                 each = make_newer(id, text, ending.at, "ended an older line")
                 # What ended a statement may have ended, too.
                 ending = find_contained_ending(text, self._endings_of([id]).get(id, ()))

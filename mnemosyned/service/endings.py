@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mnemosyned import errors, fairness
-from mnemosyned.conversation.briefing import ASSISTANT
+from mnemosyned.conversation.agreements import AnswerKind, proposes
+from mnemosyned.conversation.briefing import ASSISTANT, find_answers
 from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
@@ -54,6 +55,8 @@ STATEMENTS_MAX = 5
 """Statements of one memory that are compared with older memories."""
 CANDIDATES_MAX, MATCHES_MAX = 20, 60
 """Memories compared with a statement, and those with its words, of which some may be newer."""
+NEAR_MAX = 20
+"""The newest memories of a session, among which an answer's proposal is found."""
 ENDED_MAX = 10
 """Memories that one statement may end: the likeliest."""
 
@@ -203,6 +206,8 @@ class EndingFinder:
                     ends=ends,
                     is_yielding=is_yielding,
                 )
+                read = list(memories.values())[: judgment.done]
+                self._judge_agreements(read, judgment, meanings)
             if done := judgment.done:
                 found += self._store_judgment(
                     judgment, read_at=read_at, read_up_to=list(memories)[done - 1]
@@ -385,6 +390,46 @@ class EndingFinder:
                 break
         return judgment
 
+    def _judge_agreements(
+        self,
+        memories: Sequence[MemoryRecord],
+        judgment: JudgedEndings,
+        meanings: statements.SentenceMeanings | None,
+    ) -> None:
+        """Add which older statements end by proposals that are agreed to in `memories`.
+
+        They end by the memory with the proposal or, if the answer changed it, with the answer.
+        """
+        firsts = {each.session: each for each in reversed(memories)}
+        near = {each.id: each for each in memories}
+        for session, first in firsts.items():
+            if first.role not in ("", ASSISTANT):
+                earlier = self.store.agents.latest([session], NEAR_MAX)
+                near |= {each.id: each for each in earlier}
+        newest_first = sorted(near.values(), key=lambda each: each.created_at)[::-1]
+        new = {each.id for each in memories}
+        for asked, answer, proposal, _ in find_answers(newest_first):
+            if answer.id not in new or proposal.kind is not AnswerKind.AGREED:
+                continue
+            stated = answer if proposal.is_changed else asked
+            said = statements.list_sentences(asked.content)
+            if proposal.sentence not in said:
+                continue
+            place = 0 if stated is answer else said.index(proposal.sentence)
+            agreed = replace(
+                stated,
+                content=proposal.statement,
+                role=answer.role,
+                created_at=answer.created_at,
+            )
+            found = self._judge([agreed], meanings)
+            judgment.texts |= found.texts | {stated.id: stated.content}
+            judgment.endings += [
+                replace(each, newer_place=place)
+                for each in found.endings
+                if each.older not in (asked.id, answer.id)
+            ]
+
     def _find_ended(
         self,
         memory: MemoryRecord,
@@ -399,6 +444,9 @@ class EndingFinder:
             :STATEMENTS_MAX
         ]
         if memory.role == ASSISTANT:
+            new_statements = [
+                each for each in new_statements if not proposes(each.text)
+            ]
             # "I've moved Redis to port 6379" is on Redis, not on the assistant.
             says = {"gone"} if reports_change(memory.content) else {"changed", "gone"}
             new_statements = [

@@ -219,6 +219,19 @@ class Reminder:
                 elif misses:
                     reason = f"not likely enough to fit ({line.score:.2f} of {score_min:.2f})"
                     misses.add(line.quote, reason, lacks=score_min - line.score)
+        # A proposal is told with its answer.
+        answered = {each.memory.id: each for each in read if each.answer_id}
+        lines = [
+            replace(
+                line,
+                quote=quote_memory(
+                    each.memory, each.text, edits, reason=line.quote.reason
+                ),
+            )
+            if (each := answered.get(line.quote.id))
+            else line
+            for line in lines
+        ]
         lines.sort(key=lambda line: -line.score)
         rules = self._find_rules(session, query, now, edits, learnings, misses=misses)
         messages_read = {each.memory.id: each.memory.content for each in read}
@@ -366,8 +379,13 @@ class Reminder:
         if not similarities:
             return []
         shares = _rate_keywords(query, statements)
+        # The message of an agreement is more than what was agreed.
         odds = self._service.rate_statements(
-            {each.memory.id: each.memory.content for each in statements}
+            {
+                each.memory.id: each.memory.content
+                for each in statements
+                if not each.answer_id
+            }
         )
         scores = {
             each.memory.id: similarities[each.memory.id]
@@ -438,7 +456,7 @@ class Reminder:
         # In the default session, messages with a role are those of programs that name no session.
         return [
             each
-            for each in briefing.find_statements(memories)
+            for each in briefing.find_statements(memories, with_declined=True)
             if each.memory.role != briefing.ASSISTANT
             and not (each.memory.role and each.memory.session == values.DEFAULT_SESSION)
         ]

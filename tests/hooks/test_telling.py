@@ -782,6 +782,81 @@ def test_a_request_that_ended_a_statement_is_told_with_its_origin(shop: Shop) ->
     assert f"- [2026-03-16, claude-code, user] {request}" in begun
 
 
+PROPOSAL = "I suggest we store the sessions in Redis instead of the database, with a TTL of one hour."
+AGREED = "Agreed: store the sessions in Redis instead of the database, with a TTL of one hour"
+SESSIONS = "We store the sessions in the database."
+
+
+def propose(shop: Shop, answer: str, proposal: str = PROPOSAL) -> None:
+    """Have an agent propose something, and a user answer, a day after a user said how it is."""
+    shop.say(SESSIONS, session="c8", minutes=0)
+    said = (("user", "Logins are slow?"), ("assistant", proposal), ("user", answer))
+    lines = [
+        claude_line(role, text, uuid=text, minutes=1_440 + minute)
+        for minute, (role, text) in enumerate(said)
+    ]
+    shop.write(*lines, session="c9")
+    shop.claude("c9").stop()
+    shop.call(Endings())
+
+
+def test_a_session_starts_with_what_was_agreed(shop: Shop) -> None:
+    propose(shop, "ok, let's do that")
+
+    begun = shop.codex().start()
+    asked = shop.codex("0300").ask("Where do we store the sessions?")
+
+    for told in (begun, asked):
+        assert f"[2026-03-17, claude-code, assistant and user] {AGREED}" in told
+        assert f"\n- [2026-03-16, claude-code, user] {SESSIONS}" not in told
+        assert PROPOSAL not in told
+
+
+def test_what_a_user_changes_is_told_instead_of_the_proposal(shop: Shop) -> None:
+    propose(shop, "yes, but 30 minutes")
+
+    begun = shop.codex().start()
+
+    assert AGREED.replace("one hour", "30 minutes") in begun
+    assert "one hour" not in begun
+    assert f"\n- [2026-03-16, claude-code, user] {SESSIONS}" not in begun
+
+
+def test_a_refused_proposal_is_told_only_where_it_is_asked_for(shop: Shop) -> None:
+    propose(shop, "no, keep the database")
+
+    begun = shop.codex().start()
+    asked = shop.codex("0300").ask(
+        "Should we store our sessions in Redis instead of the database?"
+    )
+
+    assert "Redis" not in begun
+    assert SESSIONS in begun
+    assert f"Refused: {AGREED[8:]} → no, keep the database" in asked
+    assert PROPOSAL not in asked
+
+
+@pytest.mark.parametrize("answer", ["", "ok, thanks", "no", "later", "why?"])
+@pytest.mark.parametrize(
+    "proposal", [PROPOSAL, PROPOSAL.replace("I suggest we", "We should")]
+)
+def test_a_proposal_alone_ends_nothing(shop: Shop, answer: str, proposal: str) -> None:
+    propose(shop, answer or "Run the tests.", proposal)
+
+    assert not shop.endings().endings
+    assert "Redis" not in shop.codex().start()
+
+
+def test_a_forgotten_proposal_is_agreed_no_more(shop: Shop) -> None:
+    propose(shop, "ok, let's do that")
+    shop.forget(query="Redis TTL", session="claude-code:c9")
+
+    begun = shop.codex().start()
+
+    assert "Redis" not in begun
+    assert SESSIONS in begun
+
+
 def test_a_question_of_an_earlier_session_is_not_told(shop: Shop) -> None:
     asked = "Which database did we decide to use for the cart service? I forgot."
     shop.say(asked, session="c9")

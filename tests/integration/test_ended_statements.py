@@ -169,6 +169,33 @@ def test_a_learning_is_told_with_its_ended_clause_marked(memory: DatedMemory) ->
     assert "We always use Redis for the cache (until 1 March 2026), and" in told
 
 
+MOVED = "Port 8080 is taken. I suggest that the staging server listens on port 9090 instead of port 8080."
+
+
+@pytest.mark.parametrize(
+    ("answer", "successor"),
+    [
+        ("ok, let's do that", MOVED.partition(". ")[2]),
+        ("yes, but port 9191", "yes, but port 9191"),
+        ("no", ""),
+        ("ok, thanks", ""),
+    ],
+)
+def test_a_proposal_ends_a_statement_once_a_person_agrees(
+    memory: DatedMemory, answer: str, successor: str
+) -> None:
+    memory.say(OLD)
+    memory.clock.moment += timedelta(days=3)
+    memory.say("Why does staging not start?", session="b")
+    memory.say(MOVED, session="b", role="assistant")
+    assert not memory.ended()
+
+    memory.say(answer, session="b")
+
+    assert [each.successor for each in memory.ended()] == [successor][: bool(successor)]
+    assert len(memory.ended()) == bool(successor)  # also if it is read again
+
+
 def test_an_ending_is_found_with_the_original_after_sleep(memory: DatedMemory) -> None:
     old, _ = memory.say_port()
     memory.sleep(force=True)

@@ -117,7 +117,7 @@ _COUNTS = frozenset(fold_case(_SHARED["numbers"]).split()) | frozenset(
     fold_case(word) for word, number in COUNTS.items() if number > 1
 )
 _GIVEN_NAMES = frozenset(_SHARED["given_names"].split())
-_UNITS: Mapping[str, re.Pattern[str]] = {
+UNITS: Mapping[str, re.Pattern[str]] = {
     name: compile_on_use(fold_case(units)) for name, units in _SHARED["units"].items()
 }
 
@@ -265,7 +265,7 @@ def _read_words(
             kind = "name" if is_name else "word"  # as in "ClickHouse is out"
         if kind == "number":
             after = fold_case("".join(low[end:].split(maxsplit=1)[:1]).strip(".,;:!)"))
-            kinds = (name for name, each in _UNITS.items() if each.fullmatch(after))
+            kinds = (name for name, each in UNITS.items() if each.fullmatch(after))
             unit = next(kinds, "")
             if is_at and not unit and not text[end + 1 : end + 2].isupper():
                 kind = "when"  # else it is of an address, as in "at 14 King Street"

@@ -1,0 +1,284 @@
+"""Agreements: what a person decides by an answer to an agent's proposal, such as "ok, but every 30 minutes"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from itertools import pairwise, takewhile
+
+from mnemosyned.text.endings.statements import NEGATION, UNITS, list_sentences
+from mnemosyned.text.frames import neutralize_line
+from mnemosyned.text.languages.tables import COUNTS
+from mnemosyned.text.rule_files import read_rule_file, read_tables
+from mnemosyned.text.sentences import is_question, split_sentences
+from mnemosyned.text.terms import fold_case, stem
+from mnemosyned.text.tokens import find_keywords
+from mnemosyned.text.word_cache import clear_on_forget
+
+_TABLES = read_tables(__file__, "agreements.toml")
+_ORDINALS = "|".join(" ".join(_TABLES["names"]["ordinals"].values()).split())
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__, ordinals=_ORDINALS)
+
+ANSWER_CHARS_MAX = 200
+"""Length of an answer's first sentence; a longer one is a statement of its own."""
+MESSAGE_CHARS_MAX = 2_000
+"""Characters read at the end of an agent's message."""
+AFTER_MAX = 4
+"""Sentences of reasons behind a proposal; more are on something else."""
+STATEMENT_CHARS_MAX = 240
+OPTIONS_MIN = 2
+VALUE_WORDS_MAX = 4
+"""Words of an answer that is only another value: "every 30 minutes"."""
+ANSWERS_CACHED_MAX = 4_000
+
+
+class AnswerKind(StrEnum):
+    """The fate of a proposal, in the words that begin its line."""
+
+    AGREED = "Agreed"
+    REFUSED = "Refused"
+    POSTPONED = "Put off"
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredProposal:
+    """A proposal of an agent with a person's answer."""
+
+    kind: AnswerKind
+    statement: str
+    """What is agreed, in the agent's words but for what the person changed; or what was proposed."""
+    sentence: str
+    """The sentence of the agent's message that has the proposal."""
+    answer: str = ""
+    """The first sentence of the answer, if the statement does not contain all that it says."""
+    is_option: bool = False
+    """Whether it is one of several options."""
+    is_changed: bool = False
+    """Whether the person changed what was proposed."""
+
+    @property
+    def text(self) -> str:
+        """The line to tell: "Agreed: store sessions in Redis"."""
+        answer = f" → {self.answer}" if self.answer else ""
+        return neutralize_line(f"{self.kind}: {self.statement}{answer}")
+
+
+@clear_on_forget
+@lru_cache(ANSWERS_CACHED_MAX)
+def read_answer(message: str, answer: str) -> AnsweredProposal | None:
+    """Return what a person's `answer` makes of the proposal in an agent's `message`, directly before it.
+
+    Both may be cut to what is read: the end of a message, and the beginning of an answer. The result is
+    None if nothing but work of the moment is proposed, or if the answer is doubtful.
+    """
+    sentences = [text.replace("’", "'") for text, _ in split_sentences(answer)]
+    agrees = _PATTERNS["assent"].fullmatch
+    read = list(takewhile(lambda text: agrees(text.lower()), sentences))
+    read = read or sentences[:1]
+    first = " ".join(read)
+    said = first.lower()
+    if len(said) != len(first) or len(said) > ANSWER_CHARS_MAX or is_question(answer):
+        return None
+    chosen = _PATTERNS["option"].match(said)
+    if chosen and (found := _find_option(message, chosen["which"])):
+        sentence, option = found
+        change = first[chosen.end() :]
+        if _PATTERNS["further"].match(change.lower()):
+            change = ""
+        if change and not _is_change(change):
+            return None
+        kind = AnswerKind.AGREED
+        return AnsweredProposal(
+            kind, option, sentence, change, is_option=True, is_changed=bool(change)
+        )
+    assent = _PATTERNS["assent"].match(said)
+    is_later = _PATTERNS["later"].search(said)
+    is_no = _PATTERNS["no"].match(said) and not _PATTERNS["no_refusal"].search(said)
+    named = _PATTERNS["named"].match(said)
+    is_made = said.startswith(("make it ", "make that "))
+    is_value = len(answer.split()) <= VALUE_WORDS_MAX and _find_values(said)
+    if not (assent or is_later or is_no or named or is_made or is_value) or not (
+        proposed := _find_proposal(message)
+    ):
+        return None
+    sentence, statement = proposed
+    if is_later or is_no:
+        kind = AnswerKind.POSTPONED if is_later else AnswerKind.REFUSED
+        reason = " ".join(sentences)
+        reason = reason if len(reason) <= ANSWER_CHARS_MAX else first
+        return AnsweredProposal(kind, statement, sentence, reason)
+    change = first[assent.end() :] if assent else first
+    kind = AnswerKind.AGREED
+    if named and _repeats(named["name"], statement):
+        return AnsweredProposal(kind, statement, sentence)
+    if assent and not change:
+        # "OK, thanks" may be said to anything, and "ok" before another sentence.
+        is_doubtful = len(sentences) > len(read) or assent["thanks"]
+        is_sure = assent["firm"] or not is_doubtful
+        return AnsweredProposal(kind, statement, sentence) if is_sure else None
+    if changed := _replace_value(statement, change):
+        return AnsweredProposal(kind, changed, sentence, is_changed=True)
+    if _is_change(change) and (assent or is_made):
+        return AnsweredProposal(kind, statement, sentence, first, is_changed=True)
+    is_same = assent and _repeats(change, statement)
+    return AnsweredProposal(kind, statement, sentence) if is_same else None
+
+
+def _find_option(message: str, name: str) -> tuple[str, str] | None:
+    """Return (sentence, its text) of the option with a number, letter or ordinal; None if none was offered.
+
+    `name` is in lower case. The options are to be alternatives, and no work of the moment.
+    """
+    marked = "item" if _PATTERNS["item"].search(message) else "bulleted"
+    items = list(_PATTERNS[marked].finditer(message))
+    names = [
+        match["name"].lower() if marked == "item" else str(place)
+        for place, match in enumerate(items, start=1)
+    ]
+    number = _NAMES["ordinals"].get(name, "")
+    if number and int(number) <= len(names):
+        name = names[int(number) - 1]
+    if len(items) < OPTIONS_MIN or names.count(name) != 1:
+        return None
+    offers = [
+        sentence.lower()
+        for sentence, _ in split_sentences(_PATTERNS[marked].sub("", message))
+        if _PATTERNS["choice"].search(sentence.lower())
+    ]
+    sentence = split_sentences(items[names.index(name)]["text"])[0][0]
+    option = _clean(sentence)
+    is_work = _PATTERNS["momentary"].search(option.lower())
+    if not offers or is_work or any(map(_PATTERNS["next"].search, offers)):
+        return None
+    whole = (each for each in list_sentences(message) if each.endswith(sentence))
+    return next(whole, sentence), option
+
+
+def _find_proposal(message: str) -> tuple[str, str] | None:
+    """Return (sentence, what it proposes) of the only proposal in an agent's message; None if there is none.
+
+    Conditional and optional proposals, those of work of the moment, and those before another question or
+    matter do not count.
+    """
+    prose = "".join(message.split("```")[::2])
+    sentences = list_sentences(prose)
+    found = [
+        (place, match)
+        for place, sentence in enumerate(sentences)
+        if (match := _match_proposal(sentence))
+    ]
+    if len(found) != 1:
+        return None
+    ((place, match),) = found
+    sentence = sentences[place]
+    begin = match.end("lead") if match.start() == 0 and match["lead"] else 0
+    statement = _clean(match.string[begin:].replace("?", ""))
+    after = sentences[place + 1 :]
+    if sentence.rstrip("* ").endswith((":", "：")):
+        items = list(takewhile(_PATTERNS["bullet"].match, after))
+        after = after[len(items) :]
+        statement = "; ".join(
+            filter(None, (statement.rstrip(":"), *map(_clean, items)))
+        )
+    named = _PATTERNS["option"].fullmatch(statement.lower())
+    if named and (option := _find_option(message, named["which"])):
+        sentence, statement = option
+        after = []
+    is_other = len(after) > AFTER_MAX or (
+        after
+        and is_question(after[-1])
+        and not _PATTERNS["go_ahead"].search(after[-1].lower())
+    )
+    low = statement.lower()
+    is_work = _PATTERNS["momentary"].search(low) and not _PATTERNS["standing"].search(
+        low
+    )
+    is_aside = is_work or _PATTERNS["aside"].search(sentence.lower())
+    is_name = statement.isascii() and " " not in statement
+    if is_name or len(statement) > STATEMENT_CHARS_MAX or is_other or is_aside:
+        return None
+    return sentence, statement
+
+
+def _match_proposal(sentence: str) -> re.Match[str] | None:
+    """Return the match, in any case, of the words by which an agent's sentence proposes something."""
+    plain = _MARKDOWN.sub("", sentence).replace("’", "'")
+    return _PATTERNS["proposal"].search(plain) or _PATTERNS["proposing_question"].match(
+        plain
+    )
+
+
+def proposes(sentence: str) -> bool:
+    """Return True if an agent's sentence is a proposal, which decides nothing by itself."""
+    return _match_proposal(sentence) is not None
+
+
+def _clean(text: str) -> str:
+    """Return a text on one line, without Markdown at its words and without its end mark."""
+    return " ".join(_MARKDOWN.sub("", text).split()).rstrip(".!;, ")
+
+
+_MARKDOWN = re.compile(r"\*\*|__|^[\s>#*•-]+(?:\d[.)]\s+)?")
+
+
+def _repeats(text: str, statement: str) -> bool:
+    """Return True if a text says nothing but words of the statement: "ok, Redis then"."""
+    words = find_keywords(text)
+    low = text.lower()
+    is_other = NEGATION.search(low) or _PATTERNS["no_change"].search(low)
+    return bool(words) and not is_other and words <= find_keywords(statement)
+
+
+def _is_change(text: str) -> bool:
+    """Return True if the rest of an answer changes what was proposed, without a condition or further work."""
+    low = text.lower()
+    is_but = _PATTERNS["but"].match(low)
+    return bool(is_but and not _PATTERNS["no_change"].search(low))
+
+
+def _replace_value(statement: str, change: str) -> str:
+    """Return the statement with its only value of a unit replaced by that in "but 30 minutes".
+
+    The result is "" if `change` says more than that.
+    """
+    if _PATTERNS["no_change"].search(change.lower()):
+        return ""
+    new, old = _find_values(change), _find_values(statement)
+    if len(new) != 1:
+        return ""
+    ((start, end, *units),) = new
+    alike: list[Value] = []
+    for place, unit in enumerate(units):  # hours for hours, else time for time
+        alike = alike or [each for each in old if each[2 + place] == unit]
+    value = change[start:end]
+    is_but = _PATTERNS["but"].match(change.lower())
+    rest = change[is_but.end() if is_but else 0 : start] + change[end:]
+    if len(alike) != 1 or find_keywords(rest) - find_keywords(statement):
+        return ""
+    first, last, *_ = alike[0]
+    is_other = statement[first:last].lower() != value.lower()
+    return statement[:first] + value + statement[last:] if is_other else ""
+
+
+Value = tuple[int, int, str, str]
+"""Start and end of a number with its unit in a text, the stem of the unit, and its kind, such as time."""
+
+
+def _find_values(text: str) -> list[Value]:
+    """Return the numbers with a unit in a text, such as "15 minutes" or "one hour"."""
+    values: list[Value] = []
+    for number, unit in pairwise(_WORD.finditer(text)):
+        count = number[0].lower()
+        is_number = count[0].isdigit() or count in COUNTS
+        if is_number and not text[number.end() : unit.start()].strip():
+            word = fold_case(unit[0])
+            kinds = (name for name, each in UNITS.items() if each.fullmatch(word))
+            kind = next(kinds, "")
+            if kind or COUNTS.get(count) != 1:  # else it is an article: "a TTL"
+                values.append((number.start(), unit.end(), stem(word), kind or word))
+    return values
+
+
+_WORD = re.compile(r"[^\W_]+(?:[.,:]\d+)*|%")

@@ -1,0 +1,218 @@
+"""What a person's answer makes of an agent's proposal."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from support.cases import each_case
+from support.fakes import NOON
+
+from mnemosyned.conversation.agreements import proposes, read_answer
+from mnemosyned.conversation.briefing import StatementKind, find_statements
+from mnemosyned.memory.values import MemoryRecord
+
+REDIS = (
+    "I profiled the login. I suggest we store sessions in Redis instead of the database, "
+    "with a TTL of one hour."
+)
+IN_REDIS = "store sessions in Redis instead of the database, with a TTL of one hour"
+WAYS = """There are three ways to do it:
+
+1. Put the version in the URL, such as `/v2/orders`
+2. **Use an `Accept` header** with the version. It keeps the URLs.
+3. Use a query parameter
+
+Which one do you prefer?"""
+FLAGS = """Es gibt zwei Möglichkeiten:
+Variante A: Wir halten die Flags in einer YAML-Datei.
+Variante B: Wir nehmen Unleash.
+Was ist dir lieber?"""
+
+
+def turn(*texts: str) -> list[MemoryRecord]:
+    """What a user and an agent say in turns, the newest first."""
+    return [
+        MemoryRecord(
+            id=str(number),
+            content=text,
+            created_at=NOON + timedelta(minutes=number),
+            session="s",
+            role=("user", "assistant")[number % 2],
+        )
+        for number, text in enumerate(texts)
+    ][::-1]
+
+
+@each_case(("message", "answer", "told"), [
+    (REDIS, "ok, let's do that", f"Agreed: {IN_REDIS}"),
+    (REDIS, "Yes.", f"Agreed: {IN_REDIS}"),
+    (REDIS, "Sounds good! Do it. Then look at the logout.", f"Agreed: {IN_REDIS}"),
+    (REDIS, "ok, Redis then", f"Agreed: {IN_REDIS}"),
+    (REDIS, "Redis it is", f"Agreed: {IN_REDIS}"),
+    (f"{REDIS} It takes a day.\n\nShall I go ahead?", "yes please", f"Agreed: {IN_REDIS}"),
+    ("My proposal: we use problem+json for all errors.", "go for it",
+     "Agreed: use problem+json for all errors"),
+    ("**Recommendation:** keep the lock in Postgres.", "agreed", "Agreed: keep the lock in Postgres"),
+    ("How about we only update dependencies on Mondays?", "good idea",
+     "Agreed: only update dependencies on Mondays"),
+    ("Should we use Redis for the sessions?", "yes", "Agreed: use Redis for the sessions"),
+    ("I suggest the following:\n- sessions in Redis\n- a TTL of one hour", "ok",
+     "Agreed: the following; sessions in Redis; a TTL of one hour"),
+    ("Ich schlage vor, dass wir die Rechnungen als PDF/A ablegen.", "machen wir",
+     "Agreed: wir die Rechnungen als PDF/A ablegen"),
+    ("Ich würde für die Rechnungen PDF/A nehmen.", "ja genau so",
+     "Agreed: Ich würde für die Rechnungen PDF/A nehmen"),
+    ("Propongo que guardemos los registros solo 30 días.", "vale",
+     "Agreed: guardemos los registros solo 30 días"),
+    ("Je propose de garder les journaux 30 jours.", "d'accord", "Agreed: garder les journaux 30 jours"),
+    ("Propongo di usare Postgres per la coda.", "va bene, facciamo così", "Agreed: usare Postgres per la coda"),
+    ("Sugiro usarmos OAuth2 para os parceiros.", "pode ser, vamos com isso",
+     "Agreed: usarmos OAuth2 para os parceiros"),
+    ("Предлагаю хешировать пароли через argon2id.", "хорошо, давай так",
+     "Agreed: хешировать пароли через argon2id"),
+    ("我建议把会话存到Redis。", "好的", "Agreed: 把会话存到Redis。"),
+    ("セッションはRedisに保存することを提案します。", "はい、それでお願いします",
+     "Agreed: セッションはRedisに保存することを提案します。"),
+    # What a person changes wins.
+    (REDIS, "yes, but 30 minutes", f"Agreed: {IN_REDIS.replace('one hour', '30 minutes')}"),
+    (REDIS, "ok, with a TTL of two hours", f"Agreed: {IN_REDIS.replace('one hour', 'two hours')}"),
+    (REDIS, "yes, but only for the shop", f"Agreed: {IN_REDIS} → yes, but only for the shop"),
+    ("I recommend running the export every 15 minutes.", "yes, but every 30 minutes",
+     "Agreed: running the export every 30 minutes"),
+    ("I suggest that cookies expire after 9 hours and links after 3 days.", "ok, but 4 days",
+     "Agreed: cookies expire after 9 hours and links after 4 days"),
+    ("I'd suggest a bucket per key with 100 requests per minute.", "sounds good, but make it 60",
+     "Agreed: a bucket per key with 100 requests per minute → sounds good, but make it 60"),
+    ("Je propose de réessayer l'envoi cinq fois au maximum.", "d'accord, mais trois fois au maximum",
+     "Agreed: réessayer l'envoi trois fois au maximum"),
+    ("I recommend a limit of 500 rows per page.", "make it 200",
+     "Agreed: a limit of 500 rows per page → make it 200"),
+    ("I recommend a limit of 500 rows per page.", "200 rows", "Agreed: a limit of 200 rows per page"),
+    # One of several.
+    (WAYS, "option 2", "Agreed: Use an `Accept` header with the version"),
+    (WAYS, "let's go with the second one, please", "Agreed: Use an `Accept` header with the version"),
+    (WAYS, "2, then look at the errors", "Agreed: Use an `Accept` header with the version"),
+    (WAYS, "the first, but without the v",
+     "Agreed: Put the version in the URL, such as `/v2/orders` → but without the v"),
+    (FLAGS, "die erste", "Agreed: Wir halten die Flags in einer YAML-Datei"),
+    ("Two ways to go:\n- keep Jest\n- move to Vitest\nWhich one?", "the second", "Agreed: move to Vitest"),
+    ("**Option A** – keep Jest\n**Option B** – take Vitest\nWhich one?", "B it is", "Agreed: take Vitest"),
+    (FLAGS, "B bitte", "Agreed: Wir nehmen Unleash"),
+    (WAYS.replace("Which one do you prefer?", "I recommend option 3."), "ok", "Agreed: Use a query parameter"),
+    # Declined.
+    (REDIS, "no, keep the database", f"Refused: {IN_REDIS} → no, keep the database"),
+    (REDIS, "No thanks. It is one more service.", f"Refused: {IN_REDIS} → No thanks. It is one more service."),
+    (REDIS, "let's do that later", f"Put off: {IN_REDIS} → let's do that later"),
+    ("Je propose de réécrire le panier.", "plus tard", "Put off: réécrire le panier → plus tard"),
+])  # fmt: skip
+def test_a_proposal_is_decided_by_the_answer(
+    message: str, answer: str, told: str
+) -> None:
+    read = read_answer(message, answer)
+
+    assert read is not None
+    assert read.text == told
+    assert read.sentence in message or read.sentence in message.replace("\n", " ")
+
+
+@each_case(("message", "answer"), [
+    # Work of the moment.
+    ("I suggest we run the whole test suite now.", "ok, run the tests"),
+    ("I suggest we run the whole test suite now.", "yes"),
+    ("I suggest restarting the container.", "ok, restart it"),
+    ("Ich schlage vor, zuerst den Cache zu löschen.", "ok, mach das"),
+    ("Je vous suggère de vérifier d'abord la version.", "d'accord"),
+    ("Two steps are left. Which one first?\n1. Write the backfill\n2. Update the model", "2"),
+    ("I'd suggest deleting the stale branch `feature/old`.", "ok"),
+    # No proposal, or an answer to something else.
+    ("The lexer is done. Shall I continue?", "yes"),
+    ("I fixed the comparison in `dates.py`.", "ok great, thanks"),
+    ("Do you want me to open the browser console?", "yes please"),
+    (f"{REDIS} Which port does it use?", "ok"),
+    (f"{REDIS} Any objections?", "no"),
+    (f"{REDIS} I also read the logs. They are long. They say little. They rotate. They stay.", "ok"),
+    # Doubtful.
+    (REDIS, "ok, thanks"),
+    (REDIS, "why one hour?"),
+    (REDIS, "ok, and what about the carts?"),
+    (REDIS, "ok. Run the tests"),
+    (REDIS, "yes, but first run the tests"),
+    (REDIS, "yes, but only if it is cheap"),
+    (REDIS, "no problem, do it"),
+    (REDIS, "ok, no Redis"),
+    (REDIS, "Memcached it is"),
+    (f"{REDIS} Otherwise, I'd use Memcached.", "ok"),
+    ("If the traffic grows, I suggest we use a queue.", "ok"),
+    ("I would suggest renaming `tmp`, but it's not blocking.", "ok"),
+    ("I suggest you read the manual.", "ok"),
+    (REDIS, "only 5 minutes left"),
+    ("I would recommend against Redis here.", "ok"),
+    ("The docs recommend a pool of 20 connections.", "ok"),
+    (WAYS, "ok"),
+    (WAYS, "option 7"),
+    (WAYS, "2 days"),
+    (WAYS.replace("ways", "steps").replace("Which one do you prefer?", ""), "2"),
+])  # fmt: skip
+def test_what_is_doubtful_decides_nothing(message: str, answer: str) -> None:
+    assert read_answer(message, answer) is None
+
+
+def test_an_agreement_is_a_decision_of_both_at_the_time_of_the_answer() -> None:
+    memories = turn("Logins are slow?", REDIS, "ok, let's do that")
+
+    (told,) = find_statements(memories)
+
+    assert (told.kind, told.text) == (StatementKind.DECIDED, f"Agreed: {IN_REDIS}")
+    assert (told.memory.id, told.answer_id) == ("1", "2")
+    assert told.memory.role == "assistant and user"
+    assert told.memory.created_at == memories[0].created_at
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_agreement_with_a_superseded_line_is_none(place: int) -> None:
+    memories = turn("Logins are slow?", REDIS, "ok, let's do that")
+    memories[place] = replace(memories[place], superseded_at=NOON)
+
+    assert not list(find_statements(memories))
+
+
+def test_an_option_is_told_with_the_question() -> None:
+    question = "How should we version the API?"
+
+    (told,) = find_statements(turn(question, WAYS, "option 2"))
+
+    assert told.text == f"{question} → Agreed: Use an `Accept` header with the version"
+
+
+def test_what_is_declined_is_told_only_if_asked_for() -> None:
+    memories = turn("Logins are slow?", REDIS, "no")
+
+    assert not list(find_statements(memories))
+    (told,) = find_statements(memories, with_declined=True)
+
+    assert (told.kind, told.text) == (
+        StatementKind.STATED,
+        f"Refused: {IN_REDIS} → no",
+    )
+
+
+def test_a_finding_is_told_without_the_proposal_that_was_declined() -> None:
+    cause = "The slowdown comes from the session lookup in the database."
+    memories = turn("Logins are slow?", f"{cause} I suggest we use Redis.", "not now")
+
+    assert [each.text for each in find_statements(memories)] == [
+        f"Logins are slow? → {cause}"
+    ]
+
+
+def test_other_words_of_the_answer_are_told_for_themselves() -> None:
+    decided = "We release on 4 May instead of 1 May."
+
+    told = find_statements(turn("Hi", REDIS, f"ok, let's do that. {decided}"))
+
+    assert [each.text for each in told] == [f"Agreed: {IN_REDIS}", decided]
+
+
+def test_a_proposal_is_known_by_its_words() -> None:
+    assert proposes("My proposal: we use Redis instead of the database.")
+    assert not proposes("I moved the sessions to Redis.")
