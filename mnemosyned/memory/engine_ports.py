@@ -390,7 +390,7 @@ class MemoryVectors:
         return NOT_COMPARED
 
     def compare_at(self, positions: Sequence[int]) -> MemoryComparison:  # noqa: ARG002
-        """Return functions that compare the memories at these row numbers, and take row numbers as ids."""
+        """Return functions that compare the memories at these row numbers; ids are the numbers as text."""
         return NOT_COMPARED
 
 

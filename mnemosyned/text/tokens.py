@@ -278,6 +278,7 @@ def _split_han_run(run: str, *, closes: bool) -> Iterator[TextToken]:
 
 
 def _make_word_token(word: str, *, closes: bool) -> TextToken:
+    """Return the token of a word; `closes` says whether punctuation follows it."""
     lower = word.lower().replace("’", "'")
     root = light_stem(word)
     cue = CUES.get(lower, 1.0)

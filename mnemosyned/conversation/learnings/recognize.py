@@ -342,7 +342,7 @@ def _is_no_rule(blanked: str) -> bool:
 
 
 def _is_remedy(text: str) -> bool:
-    """Return True if a text says what to do instead of what a person does not like, and not on one occasion."""
+    """Return True if a text says what to do instead of what a person dislikes, as a rule and not only once."""
     return bool(load_shared_pattern("remedy").match(text)) and not _is_no_rule(text)
 
 
