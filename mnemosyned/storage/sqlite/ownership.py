@@ -189,7 +189,9 @@ class DatabaseFile:
                 newest = _read_pragma(connection, "schema_version")
                 pages_max = _read_pragma(connection, "page_count")
             except sqlite3.DatabaseError as error:
-                if _is_unreadable(error):
+                # A number that Python's own errors lack.
+                code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
+                if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
                     return True
                 raise
             if (
@@ -420,12 +422,6 @@ _IN_USE = (
     "{} is in use under another name (a hard link or a mount), or its lock file was deleted. "
     "Stop the process that has it open, or choose another database."
 )
-
-
-def _is_unreadable(error: sqlite3.DatabaseError) -> bool:
-    """Return whether an error says that the file is damaged, or not a database."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
-    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _read_pragma(connection: SqliteSession, name: str) -> Any:  # noqa: ANN401 a number or a text
