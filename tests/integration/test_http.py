@@ -5,14 +5,17 @@ import select
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
+from typing import Any, cast
 
 import h11
 import pytest
 from support.cases import each_case
 from support.http_server import WAIT_S, Server, server
+from support.vector_service import wait_until
 
 from mnemosyned.daemon.http import workers
 from mnemosyned.daemon.http.protocol import HEAD_BYTES_MAX, HttpProtocol, RequestRefused
@@ -564,3 +567,20 @@ def test_a_stream_that_ends_in_time_is_whole(monkeypatch: pytest.MonkeyPatch) ->
     with client:
         received = read_whole(client)
     assert received.endswith(b"5\r\nfirst\r\n4\r\nlast\r\n0\r\n\r\n")
+
+
+def test_no_thread_holds_an_answer_that_it_gave() -> None:
+    class Words(list[bytes]):
+        """An iterable that can be referred to weakly, unlike bytes."""
+
+    given: list[weakref.ref[Words]] = []
+
+    def answer(_: HttpRequest) -> Response:
+        words = Words()
+        given.append(weakref.ref(words))
+        return Response(HTTPStatus.OK, b"{}", headers=cast("Any", words))
+
+    with server({"/v1/x": Resource(answer)}) as running:
+        with running.response("GET", "/v1/x") as response:
+            response.read()
+        wait_until(lambda: given[0]() is None)

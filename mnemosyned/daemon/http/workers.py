@@ -369,25 +369,28 @@ class Workers:
     def _answer_requests(self) -> None:
         """Answer the requests assigned to this worker thread until the workers stop."""
         while (task := self._tasks.get()) is not None:
-            try:
-                with self._fair_turn(task.owner):
-                    response = self._answer(task.request)
-                if response.stream is None:
-                    task.connection.respond(response, last=self.is_draining)
-                    is_answered = True
-                else:
-                    is_answered = not self._begin_stream(
-                        task, response, response.stream
-                    )
-            except Exception:
-                log.exception("connection_failed")
-                is_answered = task.connection.broken = True
-            with self._changing:
-                self._progressed = time.monotonic()
-                self._running[task.owner] -= 1
-                self._assign_requests()
-            if is_answered:
-                self._on_answered(task.connection)
+            self._answer_request(task)
+            del task  # else it stays in memory until the thread gets the next one
+
+    def _answer_request(self, task: QueuedRequest) -> None:
+        """Answer a request, or begin a stream, and assign the next requests."""
+        try:
+            with self._fair_turn(task.owner):
+                response = self._answer(task.request)
+            if response.stream is None:
+                task.connection.respond(response, last=self.is_draining)
+                is_answered = True
+            else:
+                is_answered = not self._begin_stream(task, response, response.stream)
+        except Exception:
+            log.exception("connection_failed")
+            is_answered = task.connection.broken = True
+        with self._changing:
+            self._progressed = time.monotonic()
+            self._running[task.owner] -= 1
+            self._assign_requests()
+        if is_answered:
+            self._on_answered(task.connection)
 
     def _fair_turn(
         self, owner: int, *, is_awaited: bool = True
