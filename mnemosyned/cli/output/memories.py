@@ -25,15 +25,7 @@ from mnemosyned.cli.output.terminal import (
     wrap_paragraph,
     wrap_prose,
 )
-from mnemosyned.memory.values import (
-    Acknowledged,
-    EndedStatement,
-    Episode,
-    Hit,
-    Line,
-    MemoryRecord,
-    Tier,
-)
+from mnemosyned.memory import values
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.display import cut_before_match, find_matching_words
 from mnemosyned.verbs import listing, memories as verbs
@@ -56,7 +48,7 @@ SUMMARY_LINES_MAX = 12
 """Maximum lines shown of a summary that is itself the hit, such as a day."""
 
 
-def _storing_remark(result: Acknowledged) -> str:
+def _storing_remark(result: values.Acknowledged) -> str:
     """Return a remark if a memory was known or forgotten before, or had a secret; else empty."""
     notes = [] if result.stored else ["already known"]
     if result.forgotten:
@@ -85,7 +77,7 @@ def _recall_remark(result: verbs.Recalled) -> str:
     return "\n".join(filter(None, [remark, result.note]))
 
 
-def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
+def _hit_text(label: str, hit: values.Hit, matching: Sequence[str]) -> str:
     """Return a hit as a paragraph: heading, id, text with `matching` words bold, and notes."""
     # An agent's session begins with its source.
     source = "" if hit.session.startswith(f"{hit.source}:") else hit.source
@@ -112,15 +104,15 @@ def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _history_text(older: Line) -> str:
+def _history_text(older: values.Line) -> str:
     """Return the statement that a hit superseded, in quotes and with its time."""
     quoted = f"“{cut_text(older.content, LINE_CHARS)}”"
     return f"before, {local_time(older.created_at)}: {quoted}"
 
 
-def _hit_lines(hit: Hit, matching: Sequence[str]) -> tuple[list[str], str]:
+def _hit_lines(hit: values.Hit, matching: Sequence[str]) -> tuple[list[str], str]:
     """Return a hit's snippet, matching originals or summary as paragraphs, and a command for the rest or ""."""
-    if hit.tier is not Tier.EPISODIC:
+    if hit.tier is not values.Tier.EPISODIC:
         title, _, further = hit.content.partition("\n")
         is_title = further and 0 < len(title.strip()) <= TITLE_CHARS
         is_hidden = hit.snippet.startswith("…") and title not in hit.snippet
@@ -141,7 +133,7 @@ def _hit_lines(hit: Hit, matching: Sequence[str]) -> tuple[list[str], str]:
     return [*map(wrap_paragraph, shown)], f"{more}: mnem expand {hit.id} --depth 1"
 
 
-def _quote_original(hit: Hit, line: Line, matching: Sequence[str]) -> str:
+def _quote_original(hit: values.Hit, line: values.Line, matching: Sequence[str]) -> str:
     """Return a quote of `line`, with time and role, cut around `matching` words; `hit` is the summary."""
     content = cut_before_match(line.content, matching, room=LINE_CHARS // 2)
     who = f"{line.role}: " if line.role else ""
@@ -159,7 +151,7 @@ def _quote_original(hit: Hit, line: Line, matching: Sequence[str]) -> str:
     return "\n".join([*notes, *head, wrap_lines("\n".join(shown))])
 
 
-def _ended_text(ended: EndedStatement) -> str:
+def _ended_text(ended: values.EndedStatement) -> str:
     """Return until when a statement or clause applied, and the newer statement, on one line."""
     successor = cut_text(ended.successor, LINE_CHARS)
     clause = f"“{cut_text(ended.clause, LINE_CHARS)}” " if ended.clause else ""
@@ -213,14 +205,14 @@ def _record_text(result: verbs.Got) -> str:
     return "\n\n".join(parts)
 
 
-def _edit_note(memory: MemoryRecord) -> str:
+def _edit_note(memory: values.MemoryRecord) -> str:
     """Return when a memory was edited, and how to see its history; empty if it never was."""
     if not memory.edited_at:
         return ""
     return f"{local_time(memory.edited_at)}; mnem get {memory.id} --history shows what it was"
 
 
-def _content_or_note(memory: MemoryRecord) -> str:
+def _content_or_note(memory: values.MemoryRecord) -> str:
     """Return the content of a memory, or a note that its words were pruned."""
     if memory.pruned_at:
         return click.style(f"(pruned on {local_time(memory.pruned_at)})", dim=True)
@@ -232,7 +224,7 @@ def _superseding_note(moment: datetime | None, by: str | None = None) -> str:
     return f"on {local_time(moment)}{f' by {by}' if by else ''}" if moment else ""
 
 
-def _episode_text(episode: Episode) -> str:
+def _episode_text(episode: values.Episode) -> str:
     """Return a summary in full: a line for each field, its content, and exact values."""
     rows = [
         ("id", episode.id),
@@ -247,21 +239,23 @@ def _episode_text(episode: Episode) -> str:
     return f"{key_lines(rows)}\n\n{wrap_prose(episode.content)}{_details_text(episode.details)}"
 
 
-def _covered_times(episode: Episode) -> str:
+def _covered_times(episode: values.Episode) -> str:
     """Return the times of the first and the last memory in a summary: `… to …`."""
     return f"{local_time(episode.covers_from)} to {local_time(episode.covers_until)}"
 
 
 def _details_text(details: Iterable[Detail]) -> str:
     """Return exact values as a line for each kind, without repetitions; empty without any."""
-    values: dict[DetailKind, dict[str, None]] = {kind: {} for kind in DetailKind}
+    values_by_kind: dict[DetailKind, dict[str, None]] = {
+        kind: {} for kind in DetailKind
+    }
     for detail in details:
-        values[detail.kind][detail.value] = None
-    if not any(values.values()):
+        values_by_kind[detail.kind][detail.value] = None
+    if not any(values_by_kind.values()):
         return ""
     indent = " " * 15
     lines = [click.style("Exact values:", bold=True)]
-    for kind, kind_values in values.items():
+    for kind, kind_values in values_by_kind.items():
         if kind_values:
             line = textwrap.fill(
                 "; ".join(cut_text(value, LINE_CHARS) for value in kind_values),
@@ -367,14 +361,14 @@ def _pin_text(result: verbs.Pinned) -> str:
     return f"{memories} {state}; {archived} cannot be: only working memories can"
 
 
-def _hit_words(hit: Hit) -> str:
+def _hit_words(hit: values.Hit) -> str:
     """Return a hit on one line: its snippet, or a summary's matching originals or text."""
     if not hit.summary_of:
         return hit.snippet
     return " ".join(line.content for line in hit.lines) or hit.content
 
 
-def _validity_text(hit: Hit) -> str | None:
+def _validity_text(hit: values.Hit) -> str | None:
     """Return on one line a hit's ended statements, supersession and earlier statements; None without any."""
     ended = chain(hit.ended, *(line.ended for line in hit.lines))
     notes = list(dict.fromkeys(map(_ended_text, ended)))
@@ -384,7 +378,7 @@ def _validity_text(hit: Hit) -> str | None:
     return "; ".join(notes) or None
 
 
-def _score_text(hit: Hit, gap: str = " ") -> str | None:
+def _score_text(hit: values.Hit, gap: str = " ") -> str | None:
     """Return a hit's score as a sum of named parts; None if no explanation was asked for."""
     if hit.explanation is None:
         return None
@@ -392,7 +386,7 @@ def _score_text(hit: Hit, gap: str = " ") -> str | None:
     return f"score {hit.score:.2f} = {gap.join(parts)}"
 
 
-RENDERERS[Acknowledged] = Renderer(lambda result: result.id, _storing_remark)
+RENDERERS[values.Acknowledged] = Renderer(lambda result: result.id, _storing_remark)
 RENDERERS[verbs.Recalled] = Renderer(
     _recall_text,
     _recall_remark,
@@ -405,7 +399,7 @@ RENDERERS[verbs.Expanded] = Renderer(_expanded_text, is_as_written=True)
 RENDERERS[verbs.Edited] = Renderer(_edit_text, _edit_remark)
 RENDERERS[verbs.Tagged] = Renderer(_tag_text)
 RENDERERS[verbs.Pinned] = Renderer(_pin_text)
-CELLS[Hit] = [
+CELLS[values.Hit] = [
     *"id created_at tier session source role".split(),
     *(_hit_words, _score_text, _validity_text),
 ]
