@@ -107,9 +107,9 @@ def renew_token() -> socket_path.SavedConnection | None:
 
 
 def remove_login() -> socket_path.SavedConnection | None:
-    """End the login and delete its token; return the connection, or None if none could be read.
+    """Log out: delete the token, and return the connection that was saved, or None if it cannot be read.
 
-    Rename the login's file, as the next login keeps its folders. Raises `OSError`.
+    Its file is kept under another name, from which the next login takes the folders. Raises `OSError`.
     """
     with _lock_connection():
         path = Path(socket_path.connection_path())

@@ -127,9 +127,10 @@ def read_answer(message: str, answer: str) -> AnsweredProposal | None:
 
 
 def _find_option(message: str, name: str) -> tuple[str, str] | None:
-    """Return (sentence, its text) of the option with a number, letter or ordinal; None if none was offered.
+    """Return the sentence that states an option, and the option's words without its mark; None if not offered.
 
-    `name` is in lower case. The options are to be alternatives, and no work of the moment.
+    `name` is a number, a letter or an ordinal, in lower case. The options must be alternatives; steps, such as
+    "run the tests", are none.
     """
     marked = "item" if _PATTERNS["item"].search(message) else "bulleted"
     items = list(_PATTERNS[marked].finditer(message))

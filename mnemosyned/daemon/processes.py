@@ -377,7 +377,7 @@ class FirstProcess:
         while not self._stopped.is_set():
             began = time.monotonic()
             try:
-                status: int | str = self._run(number, address)
+                status: int | str = self._attend_process(number, address)
             except (OSError, RuntimeError) as error:  # no memory, descriptors, threads
                 status = str(error)
             if self._stopped.is_set():
@@ -388,8 +388,11 @@ class FirstProcess:
             log.error("process_ended", number=number, status=status, again_s=pause_s)
             self._stopped.wait(pause_s)
 
-    def _run(self, number: int, address: str) -> int:
-        """Run the further process `number`; return its exit status. Raises `OSError`, `RuntimeError`."""
+    def _attend_process(self, number: int, address: str) -> int:
+        """Start the further process `number`, relay its messages until it ends, and return its exit status.
+
+        It gets the `address` to listen on. Raises `OSError`, `RuntimeError`.
+        """
         ours, theirs = socket.socketpair()
         with theirs, ours:
             given = f"{number}:{self._count}:{theirs.fileno()}:{self._table}:{address}"

@@ -55,10 +55,11 @@ def join_ended_clauses(ended: Sequence[EndedStatement]) -> tuple[EndedStatement,
 
 
 def mark_ended_clauses(text: str, ended: Sequence[EndedStatement]) -> str:
-    """Return a text that says until when its `ended` clauses applied: "(until 3 March 2026: it is in Oslo)".
+    """Return a text with each `ended` clause marked: "We moved (until 3 March 2026: it is in Oslo)".
 
-    At the beginning of a text, the words come first, as in "It is in Oslo (until …)": a summary would take a
-    parenthesis for a label. Successors are left out, as their memories may be forgotten.
+    The mark of a clause at the beginning follows it, "It is in Oslo (until 3 March 2026)": a summary would take
+    a parenthesis there for a label. The statement that replaced a clause is not named: its memory may be
+    forgotten.
     """
     by_clause = {each.clause: each for each in ended}
     for start, end, clause in reversed(locate_clauses(text, by_clause)):

@@ -595,9 +595,9 @@ class WindowService:
 def _limit_sections(
     request: Context, budget: TokenBudget, *, unused: int
 ) -> tuple[int, int]:
-    """Return the maximum tokens of memory and of learnings: their shares, or part of the unused tokens.
+    """Return the maximum tokens of memory and of learnings: the share of each, or more of `unused` tokens.
 
-    A share that the request gives is not exceeded, nor is one of 0.
+    A share that the request sets, and a share of 0, are not raised.
     """
     unused = min(unused, UNUSED_TOKENS)
     memory, learnings = budget.memory, budget.learnings

@@ -530,7 +530,10 @@ def split_compound(word: str) -> tuple[str, ...]:
 
 
 def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return (word of `content`, its joined form with a neighbor or the last word): (`call`, `oncall`)."""
+    """Return (word of `content`, compound with it) pairs, such as (`call`, `oncall`) for "on call".
+
+    A compound is a word without its hyphens, two neighbors, or a verb with a prefix that ends the text.
+    """
     searched = {word.lower(): word for word in content}
     words = [raw.strip(_EDGE_MARKS) for raw in text.split()]
     hyphened, neighboring = [], []

@@ -201,7 +201,10 @@ def _measure_non_latin(piece: str, first: str) -> list[tuple[str, float]]:
 
 
 def _measure_word(word: str, group: str, *, joined: bool) -> list[tuple[str, float]]:
-    """Return (unit, amount) pairs for a Latin word; `joined` says that no space precedes it."""
+    """Return (unit, amount) pairs for a Latin word in a `group` of languages; units are in `WEIGHTS`.
+
+    `joined` says that no space precedes the word.
+    """
     size = min(len(word), RUN_CHARS)
     endless = [("endless", len(word) - size)] if size < len(word) else []
     if size > 1 and word.isupper():

@@ -48,8 +48,8 @@ def local_zone() -> tzinfo:
 
 
 @lru_cache(maxsize=1)
-def _read_zone(*_: object) -> tzinfo:
-    """Return this machine's time zone, read again if the arguments have changed: it may have traveled."""
+def _read_zone(_variable: str | None, _changed_ns: int) -> tzinfo:
+    """Return this machine's time zone, cached until `TZ` or the time of the zone's file is another."""
     from tzlocal import reload_localzone  # noqa: PLC0415 only for a time in words
 
     time.tzset()

@@ -251,11 +251,11 @@ def prune(older: str | None) -> None:
 def find_losses(
     entries: Iterable[AuditEntry], added: Mapping[str, datetime]
 ) -> Mapping[str, Mapping[int, Mapping[str, Sequence[str]]]]:
-    """Return what the log says was deleted or revoked, by kind, owner's number and id.
+    """Return what the log says was taken away or renamed: {kind: {owner's number: {id: value}}}.
 
-    The last line about an id decides. A value is the new name of an owner, the remaining scopes
-    of a member, or else empty. `added` has the times when the present owners were added: an
-    older line is about a former owner of the same number.
+    Kinds are those of `CHANGES`. The value is the new name of an owner (with the id ""), the remaining scopes
+    of a member, or else empty. The last line about an id decides. `added` has, by owner's number, the time
+    when the present owner was added: an older line is about a former owner.
     """
     last: dict[tuple[str, int, str], tuple[datetime, bool, Sequence[str]]] = {}
     for entry in entries:

@@ -304,7 +304,7 @@ class ListStore(StorePart):
         """Return the tables of a tier (None: of both), with conditions on alias `m` to exclude other tiers."""
 
     @abstractmethod
-    def _few_rows_with_roles(
+    def _few_rows_that_may_have_roles(
         self, session: EngineSession, roles: Sequence[str]
     ) -> list[int] | None:
         """Return a few row numbers that include all memories with these roles; None if there are many.
@@ -542,7 +542,9 @@ class ListStore(StorePart):
             named = one_of_condition(column, "sessions", wanted.sessions)
             return self._few_where(session, wanted.tier, named)
         return (
-            self._few_rows_with_roles(session, wanted.roles) if wanted.roles else None
+            self._few_rows_that_may_have_roles(session, wanted.roles)
+            if wanted.roles
+            else None
         )
 
     def _few_where(
@@ -656,10 +658,10 @@ def _keys_where(
 def _count_originals(
     session: CommonSession, bounds: Sequence[datetime]
 ) -> tuple[Counter[int], list[int]]:
-    """Return {period number: number of originals}, and row numbers of episodes that span several periods.
+    """Return {period number: number of originals}, and row numbers of the episodes that are not counted.
 
-    Period 1 begins with the first bound. Such episodes are not counted. An up-to-date roll-up within one period
-    counts for everything below.
+    `bounds` are the times between periods; period 1 begins with the first. Not counted are episodes that span
+    several periods. An up-to-date roll-up within one period is counted instead of the episodes below it.
     """
     outdated = set(
         session.column(

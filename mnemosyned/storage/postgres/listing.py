@@ -152,7 +152,7 @@ class PostgresLists(listing.ListStore):
     def _term_conditions(self, terms: Terms, seq: str) -> list[listing.Condition]:
         return [all_terms_condition(self._engine.owner, terms, seq)]
 
-    def _few_rows_with_roles(
+    def _few_rows_that_may_have_roles(
         self, session: PostgresSession, roles: Sequence[str]
     ) -> list[int] | None:
         words = [fulltext.phrase_hashes(session.owner, role) for role in roles]

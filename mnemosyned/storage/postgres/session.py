@@ -342,7 +342,7 @@ class PostgresSession(CommonSession):
             self.save_additions()
 
     def save_additions(self) -> None:
-        """Write the pending additions to the owner's row."""
+        """Increase the counters of the owner's row by the numbers that were collected for them."""
         additions = {name: self._additions[name] for name in sorted(self._additions)}
         self._additions.clear()
         if additions:

@@ -153,7 +153,7 @@ class SqliteLists(listing.ListStore):
     def _term_conditions(self, terms: Terms, seq: str) -> list[listing.Condition]:
         return term_conditions(terms, seq)
 
-    def _few_rows_with_roles(
+    def _few_rows_that_may_have_roles(
         self, session: SqliteSession, roles: Sequence[str]
     ) -> list[int] | None:
         if not all(any(map(str.isalnum, role)) for role in roles):

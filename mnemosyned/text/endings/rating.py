@@ -370,9 +370,9 @@ def _compare_frames(
 ) -> list[float]:
     """Return eight features of how the wording changed, function words included.
 
-    For each statement: the number and share of words missing in the other, and the number of runs of
-    missing words. Then the highest number of neighbors, 0 to 2, that a run of `old` and a run of `new` have
-    in common: of runs with values of the same kind, and of any runs; -1 without runs.
+    First, of `old` and of `new`: the number of words that the other lacks, their share, and the number of runs
+    of such words. Then how many of the two words beside a run are the same for a run of each, at best: of runs
+    with values of one kind, and of all; -1 without runs. `theirs` and `ours` mark the words that both have.
     """
     lost, added = _list_runs(old, new, theirs), _list_runs(new, old, ours)
     counts: list[float] = []
