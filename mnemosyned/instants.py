@@ -27,12 +27,12 @@ def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
 
 
 def calendar_time(moment: datetime) -> datetime:
-    """Return what the clock of the process's zone shows at a moment, as if that were a time in UTC."""
+    """Return the wall-clock time of a moment in the process's zone, marked as if it were in UTC."""
     return in_zone(moment, None).replace(tzinfo=UTC)
 
 
 def from_calendar_time(shown: datetime) -> datetime:
-    """Return the moment in UTC at which the clock of the process's zone shows the date and time of `shown`."""
+    """Return the moment in UTC at which the process's zone has the wall-clock time `shown`."""
     return in_zone(shown.replace(tzinfo=None), UTC)
 
 

@@ -33,7 +33,7 @@ def usual_socket_path() -> str:
 
 
 def standard_directory(systemd: str, xdg: str, default: str) -> str:
-    """Return our directory by variables of systemd or XDG, or in `default`; empty if all are empty."""
+    """Return our directory by the variable `systemd` or `xdg`, or else in `default`; empty without any."""
     if given := os.environ.get(systemd):
         return given.split(":")[0]
     base = os.environ.get(xdg, "")

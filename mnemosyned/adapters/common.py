@@ -21,7 +21,7 @@ Steps = Generator[Request[Any], Any, R]
 
 
 async def run_steps_async(steps: Steps[R], caller: AsyncCaller) -> R:
-    """Run steps, a generator of requests: call each, send back its result or error; return the last value."""
+    """Call each request that the generator `steps` yields, send it the result or error; return its value."""
     resume: Callable[[Any], Request[Any]] = steps.send
     outcome: Any = None
     while True:  # ends with the steps

@@ -112,7 +112,7 @@ class MnemosyneStore(BaseStore):
         return f"{self._name}:{'.'.join(namespace)}"
 
     def _origin_of(self, namespace: Namespace, key: str) -> tuple[str, str]:
-        """Return the session and the source of an item's memories: by its key, and by its namespace."""
+        """Return the session, made of the key, and the source, made of the namespace, of an item's memories."""
         source = self._source_of(namespace)
         return f"{source}{KEY_MARK}{key}", source
 
@@ -207,7 +207,7 @@ class MnemosyneStore(BaseStore):
     def _recall_sessions(
         self, query: str, sources: list[str]
     ) -> common.Steps[dict[str, float | None]]:
-        """Return steps that recall items by query, as scores by the item's session, best first."""
+        """Return steps that recall items by a query; the value is {session of an item: score}, best first."""
         recalled: memories.Recalled = yield memories.Recall(
             query[: request.QUERY_CHARS_MAX], source=sources, limit=SEARCHED_MAX
         )
@@ -223,7 +223,7 @@ class MnemosyneStore(BaseStore):
     def _read_result_page(
         self, op: SearchOp, candidates: Mapping[str, float | None]
     ) -> common.Steps[list[SearchItem]]:
-        """Return steps that read the items of candidates (scores by session), filtered, for one page."""
+        """Return steps that read a page of the items in `candidates`, {session: score}, after the filter."""
         sessions = list(candidates)
         skipped = op.offset
         if not op.filter:  # items before the page need not be read

@@ -75,7 +75,7 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         await remember_all(self._caller, memories)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Return the text less last lines of at least `tokens_to_truncate` tokens; None if nothing is left."""
+        """Return the text without its last lines, of `tokens_to_truncate` in all; None if nothing is left."""
         lines = content.splitlines()
         counter = TokenEstimator()
         wanted = counter.count(content) - tokens_to_truncate

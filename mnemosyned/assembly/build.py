@@ -232,7 +232,7 @@ def make_embedder(
 def similarity_min_of(
     embedding: EmbeddingConfig, embedder: engine_ports.Embedder
 ) -> float:
-    """Return the least cosine of hits without a word of the query: by the settings, or else the model."""
+    """Return the least cosine for a hit that has no word of the query: as set, or else the model's own."""
     if embedding.similarity_min is None:
         return embedder.similarity_min
     return embedding.similarity_min

@@ -199,7 +199,10 @@ class OwnerRounds:
             log.info("round_finished", owners=done, duration_s=round(duration_s, 1))
 
     def _run_for_owner(self, owner: int, work: Callable[[OwnerMemory], R]) -> R | None:
-        """Return the result of `work`; None after `stop` or an error. Raises `DatabaseUnreachable` alone."""
+        """Return the result of `work` on an owner's memory; None after `stop` or an error, which is logged.
+
+        Only `DatabaseUnreachable` is raised.
+        """
         if self._stopped.is_set():
             return None
         try:

@@ -49,6 +49,7 @@ def _require_driver() -> Iterator[None]:
 
 
 def _postgres_migrations() -> Path:
+    """Return the folder with the migrations of PostgreSQL's schema."""
     return paths.shipped("migrations") / "postgres"
 
 

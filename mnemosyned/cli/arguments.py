@@ -234,7 +234,7 @@ def read_fields(given: dict[str, Any], command: str = "") -> dict[str, Any]:
 
 
 def project_key(named: str) -> str:
-    """Return the key of the project that a directory belongs to; another name is the key itself."""
+    """Return the key of a directory's project; if `named` is no directory, return it as the key."""
     # Loaded here: few commands name a project.
     from mnemosyned.importers.projects import project_of  # noqa: PLC0415
 

@@ -106,7 +106,7 @@ def result_of(request: Request[R], answer: http.HttpResponse, address: Address) 
 def refusal_of(
     answer: http.HttpResponse, body: bytes, address: Address
 ) -> errors.MnemosynedError:
-    """Return the error in the JSON of a refusal, or for another `body` an error with a quotation.
+    """Return the error in the JSON of a refusal; for any other `body`, an error that quotes it.
 
     An error about a token names the token's origin; an error about a limit has the pause to make.
     """

@@ -107,7 +107,7 @@ class HttpResponse:
             self._read_chunks(self._chunks)
 
     def connection_error(self, *, sent: bool) -> ConnectionError:
-        """Return the error for an early end: `NoAnswer` if anything came or all was `sent`, else `Unread`."""
+        """Return the error for an early end: `NoAnswer` if bytes came or all was `sent`, else `Unread`."""
         if self._head or sent:
             return NoAnswer("the connection ended before the answer did")
         return Unread("the connection ended before the request was read")

@@ -183,7 +183,10 @@ def remote_daemon(
 
 
 def remote_of(saved: SavedConnection, *, owner: str | None = None) -> RemoteDaemon:
-    """Return a login's daemon for `owner`, else the environment's, else `saved.group`. Raises `ValueError`."""
+    """Return the daemon of the login `saved`, for the memory of `owner`. Raises `ValueError`.
+
+    Without `owner`, the memory is that of the owner in the environment, or else of `saved.group`.
+    """
     file = saved.token_file
     remote = RemoteDaemon(
         saved.url,

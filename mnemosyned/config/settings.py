@@ -59,7 +59,7 @@ def url_in_path(path: str) -> str | None:
 
 
 def without_password(url: str, *, shown: str = HIDDEN) -> str:
-    """Return a database URL with `shown` for each password, or without any for ""; hide text that is no URL."""
+    """Return a database URL with `shown` in place of passwords ("" removes them); hide text that is no URL."""
     match = _URL.fullmatch(url)
     if match is None:
         return shown or HIDDEN

@@ -198,7 +198,7 @@ def is_truncation_of(message: Message, original: Message) -> bool:
 
 
 def _list_comparable_parts(message: Message) -> list[tuple[PartKind, str, str]]:
-    """Return (kind, text, id) of each part of a message, without the marks of truncated results."""
+    """Return (kind, text, id) of each part of a message, its text without the mark of a truncated result."""
     return [
         (
             part.kind,

@@ -119,7 +119,10 @@ class AnsweredMemory(NamedTuple):
 def _follow_sessions(
     memories: Sequence[MemoryRecord],
 ) -> Iterator[tuple[MemoryRecord, MemoryRecord | None, MemoryRecord | None]]:
-    """Yield (memory, the one before it in its session, the last of a person before it), the oldest first."""
+    """Yield (memory, its session's last memory, its session's last one of a person), the oldest first.
+
+    The second and third are from before the memory, and None if there is none.
+    """
     before: dict[str, MemoryRecord] = {}
     asking: dict[str, MemoryRecord] = {}
     for memory in reversed(memories):

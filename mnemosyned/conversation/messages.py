@@ -410,15 +410,15 @@ class MessageCounter(Protocol):
         ...
 
     def text(self, text: str) -> int:
-        """Return the tokens of a text."""
+        """Return the number of tokens of a text."""
         ...
 
     def message(self, message: Message) -> int:
-        """Return the tokens of a message in any form, even a malformed message."""
+        """Return the number of tokens of a message in any form, even a malformed one."""
         ...
 
     def total(self, messages: Iterable[Message]) -> int:
-        """Return the tokens of a conversation, for comparison with a threshold."""
+        """Return the number of tokens of a conversation, to compare with a threshold."""
         ...
 
 

@@ -213,7 +213,7 @@ class SuccessorFinder:
     def _mark_clauses(
         self, lines: Mapping[str, InjectedQuote]
     ) -> dict[str, InjectedQuote]:
-        """Return the lines with their ended clauses marked, except by dropped memories."""
+        """Return the lines with ended clauses marked, unless a person dropped the memory that ended them."""
         told = [quote for each in lines.values() for quote in (each, *each.related)]
         ended = self._endings_of(list({quote.source_id for quote in told}))
 
@@ -436,7 +436,7 @@ class SuccessorFinder:
         )
 
     def _compare_with_statements(self, id: str, text: str) -> Likeness:
-        """Return the likeness of a memory's text to each statement, with the mean of the highest; cached."""
+        """Return how like a memory's text is to each statement, and the mean of the nearest ones; cached."""
         if (id, text) not in self._compared:
             shares, cosines = (
                 self._rate_shared_subjects(text),

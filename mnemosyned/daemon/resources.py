@@ -190,7 +190,7 @@ class MemoryRoutes:
     group: str = ""
 
     def resources(self) -> dict[str, Resource]:
-        """Return the resources by URL path; without `scopes`, some are for the Unix socket alone."""
+        """Return the resources by URL path; if `scopes` is None, transfers are for the Unix socket alone."""
         service, cycle = self.service, self.service.sleeper.cycle
         local_only = self.scopes is None
         verbs = {name: VERBS[ALIASES.get(name, name)] for name in (*VERBS, *ALIASES)}

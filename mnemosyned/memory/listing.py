@@ -68,7 +68,7 @@ class Place:
         return f"{micros}~{self.kind.value}{self.seq}"
 
     def seq_among(self, kind: RecordKind) -> int:
-        """Return the row number after which the next page begins among records of `kind` at the same time."""
+        """Return the row number to continue after among records of `kind` that have the time of this place."""
         if kind is self.kind:
             return self.seq
         return SEQ_MAX if kind < self.kind else -1

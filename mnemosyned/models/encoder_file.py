@@ -89,7 +89,7 @@ def open_encoder_file(path: Path) -> BinaryIO | None:
 
 
 def hash_prefix(prefix: int, character: str) -> int:
-    """Return the hash of a text from its last `character` and `prefix`, the hash of the rest (or 0)."""
+    """Return the hash of a text by its last `character` and `prefix`, the hash of what is before it (or 0)."""
     return ((prefix + ord(character)) * HASH_FACTOR) & HASH_MASK
 
 
@@ -135,6 +135,7 @@ def checked_resource(name: str) -> Path:
 
 
 def _read_weights() -> dict[str, Any]:
+    """Return the encoder's weights as arrays by name, put together from the parts in the package."""
     import numpy as np  # noqa: PLC0415 of the child process alone
 
     arrays: dict[str, Any] = {}

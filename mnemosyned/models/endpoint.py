@@ -220,9 +220,11 @@ class EndpointModel(TextModel):
 
     @property
     def context_tokens(self) -> int:
+        """The context window in tokens that the settings name for the endpoint."""
         return self._context_tokens
 
     def count_tokens(self, text: str) -> int:
+        """Return an upper bound of a text's tokens, as the server's tokenizer is not known."""
         return estimate_tokens(text)
 
     def complete(
@@ -232,6 +234,7 @@ class EndpointModel(TextModel):
         max_tokens: int,
         temperature: float,
     ) -> str:
+        """Return the answer that the endpoint gives over HTTP to messages of `role` and `content`."""
         body: dict[str, Any] = {
             "messages": [dict(message) for message in messages],
             "max_tokens": max_tokens,

@@ -161,6 +161,7 @@ class FallbackSummarizer(Summarizer):
             yield key, outcome
 
     def status(self) -> SummarizerStatus:
+        """Return whether the model or its fallback summarizes now, and the reason, with the counts of both."""
         until = self._breaker.retry_at
         if self._stopping:
             state, reason = SummarizerState.FALLBACK, STOPPING
@@ -188,9 +189,11 @@ class FallbackSummarizer(Summarizer):
         )
 
     def rule_based(self) -> Summarizer:
+        """Return a summarizer that uses the fallback alone, and gives as the reason that a caller waits."""
         return _FallbackOnly(self)
 
     def interrupt(self) -> None:
+        """Use only the fallback until `resume`; end the model's running call within `INTERRUPT_S` seconds."""
         self._stopping = True
         ends = time.monotonic() + INTERRUPT_S
         # More than once: it may be just about to ask, or to ask again.
@@ -199,6 +202,7 @@ class FallbackSummarizer(Summarizer):
             self._idle.wait(0.05)
 
     def resume(self) -> None:
+        """Let the model summarize again after `interrupt`."""
         self._stopping = False
 
     def release_workers(self) -> None:
@@ -207,6 +211,7 @@ class FallbackSummarizer(Summarizer):
         self._fallback.release_workers()
 
     def close(self) -> None:
+        """Stop the processes of the model and of the fallback."""
         self.model.close()
         self._fallback.close()
 
@@ -293,6 +298,7 @@ class _FallbackOnly(Summarizer):
         self._chain = chain
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
+        """Return the fallback's summary, without asking the model. Raises `SummarizerFailed`."""
         ((_, outcome),) = self.summarize_each([(None, memories)], expected=1)
         if isinstance(outcome, Exception):
             raise outcome
@@ -301,4 +307,5 @@ class _FallbackOnly(Summarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
+        """Yield the key of each group with the fallback's summary or error, without asking the model."""
         yield from self._chain.summarize_by_fallback(groups, expected=expected)

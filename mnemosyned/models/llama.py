@@ -66,13 +66,16 @@ class LlamaModel(TextModel):
 
     @property
     def context_tokens(self) -> int:
+        """The context window of the loaded model in tokens; loads the model if necessary."""
         return self._request_reply(None).number
 
     @property
     def parameters(self) -> int:
+        """The number of the loaded model's weights; loads the model if necessary."""
         return self._request_reply(None).parameters
 
     def count_tokens(self, text: str) -> int:
+        """Return the exact number of tokens of a text, counted by the child process."""
         return self._request_reply(CountTokens(text)).number
 
     def complete(
@@ -82,6 +85,7 @@ class LlamaModel(TextModel):
         max_tokens: int,
         temperature: float,
     ) -> str:
+        """Return the answer that the model in the child process gives to messages."""
         asked = [dict(message) for message in messages]
         return self._request_reply(Complete(asked, max_tokens, temperature)).text
 
@@ -250,6 +254,7 @@ class _ModelProcess(WorkerProcess[WorkerReply]):
         return self.take_reply() if self.send(request) else None
 
     def note_end(self) -> None:
+        """Log that the model's process has ended, and why."""
         log.info("model_ended", pid=self.pid, reason=self.ending)
 
 
@@ -295,12 +300,15 @@ class LlamaEmbedder(Embedder):
         return digest.hexdigest()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """Return a vector for each text, with the model's prefix for memories before the text."""
         return self._embed([self._settings.memory_prefix + text for text in texts])
 
     def embed_question(self, text: str) -> bytes:
+        """Return the vector of a question, with the model's prefix for queries before the question."""
         return self._embed([self._settings.query_prefix + text])[0]
 
     def close(self) -> None:
+        """End the child process of the model; the next call starts a new one."""
         self._model.close()
 
     def _embed(self, texts: list[str]) -> list[bytes]:

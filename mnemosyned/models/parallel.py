@@ -63,12 +63,14 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
+        """Yield the key of each group with its summary or error; worker processes share the groups."""
         for key, outcome in self._digest_groups(groups, expected=expected, exact=False):
             yield key, outcome.summary if isinstance(outcome, Digest) else outcome
 
     def digest_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
+        """Yield the key of each group with its digest or error; worker processes share the groups."""
         return self._digest_groups(groups, expected=expected, exact=True)
 
     def _digest_groups(
@@ -116,6 +118,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
             return error
 
     def close(self) -> None:
+        """Kill all worker processes."""
         while self._workers:
             self._end_worker(self._workers[-1])
 

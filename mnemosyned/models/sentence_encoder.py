@@ -250,6 +250,7 @@ class SentenceEncoder(Embedder):
         """How often `close` was called."""
 
     def identity(self) -> str:
+        """Return the name of the built-in model, its limit and form of texts, and the hash of its weights."""
         return f"{self.name} {TOKENS_MAX} {TEXT_FORM} {encoder_file.RESOURCES['weights.npz']}"
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:

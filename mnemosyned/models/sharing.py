@@ -107,10 +107,12 @@ class OwnerModel(TextModel):
 
     @property
     def context_tokens(self) -> int:
+        """The context window in tokens of the models that owners share."""
         return self._any.context_tokens
 
     @property
     def parameters(self) -> int:
+        """The number of weights of the models that owners share."""
         return self._any.parameters
 
     def count_tokens(self, text: str) -> int:
@@ -167,17 +169,21 @@ class SharedEmbedder(Embedder):
         self._memories: deque[object] = deque()
 
     def identity(self) -> str:
+        """Return the fingerprint of the embedding model that is shared."""
         return self._embedder.identity()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """Return a vector for each text, after waiting for a turn among the calls that embed memories."""
         with self._wait_for_turn(self._memories):
             return self._embedder.embed(texts)
 
     def embed_question(self, text: str) -> bytes:
+        """Return a question's vector, after waiting for a turn among the calls that embed questions."""
         with self._wait_for_turn(self._questions):
             return self._embedder.embed_question(text)
 
     def close(self) -> None:
+        """Stop the processes of the embedding model that is shared."""
         self._embedder.close()
 
     @contextmanager

@@ -119,7 +119,10 @@ class ResultJudge:
         self._cosines = candidates.nearness.cosines
 
     def judge(self, result: RankedResult, text: str) -> tuple[float, str]:
-        """Return the confidence (0 to 1) in a result and the reason; judge `text` if it is no candidate."""
+        """Return the confidence (0 to 1) in a result, and the reason.
+
+        `text` is judged if none of the result's memories are among the question's candidates.
+        """
         query = self._query
         shown = [
             self._matches[position]

@@ -95,6 +95,7 @@ def _shift_match(match: Match, by: int) -> Match:
 
 
 def _merge_word_statistics(corpora: Sequence[Corpus]) -> Corpus:
+    """Return the word statistics of several stores as those of one: counts and frequencies added up."""
     count = sum(each.count for each in corpora)
     chars = sum(each.count * each.average_chars for each in corpora)
     frequencies: Counter[str] = Counter()
@@ -431,6 +432,7 @@ def best_level_only(
 
 
 def _rollups_above(result: RankedResult, above: Mapping[int, int]) -> list[int]:
+    """Return the row numbers of the roll-ups above a result's summary, lowest first; empty for a memory."""
     chain: list[int] = []
     parent = above.get(result.episode) if result.episode is not None else None
     while parent is not None and parent not in chain:

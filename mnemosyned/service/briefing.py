@@ -202,9 +202,9 @@ class BriefingService:
         """Return the learnings that apply in a project, at most `LEARNINGS_READ_MAX`.
 
         First come learnings pinned to the project or to none, then those on health. Then come `OWN_FIRST`
-        others of the project, `GENERAL_MIN` of no project or valid in every project, and the rest. The newest
-        come first in each group; of no project, those that apply everywhere do. Dropped and repeated learnings
-        are left out.
+        others of the project, `GENERAL_MIN` of no project or valid in every project, and the rest. In each
+        group the newest come first; among those of no project, the ones that apply everywhere precede. Dropped
+        and repeated learnings are left out.
         """
         in_force = self.store.learnings.find(limit=LEARNINGS_READ_MAX)
         projects = self.store.agents.projects_of(

@@ -629,9 +629,9 @@ def _list_quotable_texts(
 ) -> Iterator[tuple[str | None, str, str, sections.Quoted]]:
     """Yield (owner, memory id, words, quote) for each recalled text once, best first.
 
-    A quote is the words with notes on ended statements, which are forgotten with other memories.
-    Questions, single words and texts in `seen` are left out, and yielded texts are added to `seen`. `known`
-    has by memory id the learnings to leave out.
+    The quote has notes on ended statements, which `words` lacks, as a note is forgotten with another memory.
+    Questions, single words and texts in `seen` are left out, and yielded texts are added to `seen`. `known` has
+    by memory id the learnings to leave out.
     """
     asked = terms.parse_terms(question)
     lines = [(line, hit) for hit in hits for line in hit.lines or (hit,)]

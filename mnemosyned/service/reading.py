@@ -104,7 +104,7 @@ def read_filters(
 ) -> dict[str, Any]:
     """Return {field of `MemoryFilter`: value} for the filters that a request names.
 
-    `prefix` begins the request's names of fields such as `session`. Raises `InvalidRequest` and
+    In the request's names of fields such as `session`, `prefix` comes first. Raises `InvalidRequest` and
     `InvalidTime`.
     """
     return {
@@ -331,11 +331,11 @@ class SelectedMemories:
 def select_memories(
     store: ports.MemoryStore, request: Filtered[Any], *, prefix: str = ""
 ) -> SelectedMemories:
-    """Return the memories, and learnings, that a request selects by ids or by filters, with a mark.
+    """Return the memories and learnings that a request selects by ids or filters, with their hash as a mark.
 
-    The id of a summary selects its originals; learnings are selected only by filters. `prefix` begins the
-    request's names of filters by a field, such as `session`. Raises `NotFound`, `InvalidRequest`,
-    `InvalidTime`, and `BatchChanged` if the selection differs from the preview with the given `mark`.
+    The id of a summary selects its originals; learnings are selected only by filters. In the names of the
+    request's filters, `prefix` comes before a field such as `session`. Raises `NotFound`, `InvalidRequest`,
+    `InvalidTime`, and `BatchChanged` if the request has the mark of a preview that selected others.
     """
     if request.after is not None and not request.dry_run:
         raise InvalidRequest(

@@ -93,7 +93,7 @@ class NearMisses:
     def add(
         self, quote: injected.InjectedQuote, reason: str, *, lacks: float = 0.0
     ) -> None:
-        """Add a line with the `reason` why it is not given; `lacks` is the score that it lacks for that."""
+        """Add a line with the `reason` why it is not given; `lacks` is how far its score falls short."""
         self._lines.append((lacks, replace(quote, reason=reason)))
 
     def nearest(self, given: Collection[str]) -> list[injections.InjectedLine]:

@@ -309,7 +309,7 @@ class MemoryService:
             return self._exchange.restore(lines, action)
 
     def _after_restore(self) -> None:
-        """Have endings and vectors of restored memories made; start a cycle if working memory is too full."""
+        """Queue restored memories for endings and vectors; start a cycle if working memory is too full."""
         self.sleeper.changed_at = time.monotonic()
         self.endings.read_again()
         self.vectors.note_new_memories()

@@ -150,6 +150,7 @@ class SleepScheduler:
         return in_zone(due, UTC) if due else None
 
     def _check_triggers_repeatedly(self) -> None:
+        """Check the triggers of sleep cycles again and again, until the scheduler stops."""
         check = self._guard_job(self.check_triggers)
         while not self._stopped.wait(self.tick_s):
             check()

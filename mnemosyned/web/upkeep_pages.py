@@ -182,7 +182,7 @@ def change_setting(visit: Visit) -> Response:
 
 
 def _read_export(visit: Visit) -> Generator[bytes]:
-    """Yield the lines of the selected export. Raises errors; also at the end, if the export is incomplete."""
+    """Yield the lines of the selected export. Raises `MnemosynedError`, at the end if it is incomplete."""
     if not isinstance(visit.caller, Connection):
         raise InvalidRequest("there is no daemon to export from; use mnem export")
     request = parse_text(exchange.Export, visit.pick(EXPORTED))

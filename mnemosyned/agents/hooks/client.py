@@ -141,7 +141,7 @@ def _raise_time_is_up(*_: object) -> None:
 
 
 def read_limit(usual_s: float) -> float:
-    """Return the seconds to wait for an answer: the usual limit, or the user's in the environment."""
+    """Return the seconds to wait for an answer: those that the user set in the environment, or `usual_s`."""
     try:
         wanted = float(os.environ.get(WAIT_VARIABLE, usual_s))
     except ValueError:

@@ -86,8 +86,8 @@ def parse_call(
 ) -> HookCall:
     """Return a tool's hook call in the common form.
 
-    `directory` and `arguments` are the hook process's own. Names with a NUL character become empty,
-    as no store takes them, except a transcript's, which is refused later.
+    `directory` and `arguments` are the hook process's own. A name with a NUL character becomes empty, as no
+    store takes it; a transcript with one in its path is refused later.
     """
     transcript = find_transcript(payload, environment)[:PATH_CHARS_MAX]
     client = client_of(payload, environment, transcript, arguments)

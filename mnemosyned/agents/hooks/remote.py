@@ -111,9 +111,10 @@ def handle_event(payload: bytes) -> str | None:
 def _withhold(
     settings: withheld.OwnSettings | None, fields: Fields, directories: Sequence[str]
 ) -> bytes | None:
-    """Return the answer to an event that these settings keep from the server; None if it may be sent.
+    """Return the hook's answer to an event that `settings` keep from the server; None if it may be sent.
 
-    If they keep what is said from it, mark the transcript. Raises `OSError`.
+    If the settings keep the event's conversation from the server, the transcript is marked as withheld. Raises
+    `OSError`.
     """
     is_excluded = withheld.is_excluded(settings, directories)
     if settings is None or (settings.capture and not is_excluded):
@@ -191,7 +192,7 @@ class Server:
         return 503 if self.status in LATER else self.status, response.body
 
     def _connect(self) -> socket.socket:
-        """Return a connection; set `fault` if it is not trusted. Raises `OSError`, also if just unreachable."""
+        """Return a connection; set `fault` if it is not trusted. Raises `OSError`, also soon after an error."""
         if spool.age_s(self.place, AWAY) < AWAY_S:
             raise ConnectionError("the server did not answer lately")
         if not self.remote.tls:

@@ -137,7 +137,7 @@ class HookService:
         may_tell: bool = True,
         groups: Groups = NO_GROUPS,
     ) -> tuple[events.Json, str | None]:
-        """Store the conversation of a call; return the JSON to print, and from where its transcript is wanted.
+        """Store the conversation of a call; return the JSON to print, and the byte to send its transcript from.
 
         The second value is a byte as text, see `HookOutcome.wanted`, or None. A call that `is_remote` comes
         from another machine: no file that it names is looked at. Without `may_tell` nothing is injected. With a
@@ -196,7 +196,8 @@ class HookService:
     ) -> AgentSession:
         """Create or update the agent's session of a call, with transcript and time seen; return the session.
 
-        A new session takes over the sessions of its project's `former` keys, found here unless given.
+        With a new session, earlier sessions under the project's `former` keys get its present key. Without
+        `former`, the keys are found in the folder.
         """
         now = self._clock.now()
         known = self._agents.session(call.session)

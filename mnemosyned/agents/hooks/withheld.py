@@ -87,9 +87,9 @@ def own_settings() -> OwnSettings | None:
 
 
 def describe_own_settings() -> str:
-    """Return in words what these settings keep from memory or from agents; empty for nothing.
+    """Return in words what this machine's settings keep from memory or from agents; empty for nothing.
 
-    A mistake in them is described, too.
+    A mistake in the settings is described, too.
     """
     try:
         settings = own_settings()
@@ -165,12 +165,12 @@ def _mark_of(path: str) -> str:
 
 
 def _folder() -> str:
-    """Return the path of the folder with the marks, and a copy of the settings as they were read last."""
+    """Return the path of the folder with the marks of withheld transcripts and the last settings read."""
     return os.path.join(os.path.dirname(spool.folder()), "withheld")
 
 
 def _write(path: str, content: str) -> None:
-    """Write a file of that folder, whole or not at all. Raises `OSError`."""
+    """Write a file in the folder of marks, whole or not at all. Raises `OSError`."""
     socket_path.make_private_folder(os.path.dirname(path))
     temporary = f"{path}{spool.TEMPORARY}{os.getpid()}"
     with open(temporary, "w", encoding="utf-8") as file:

@@ -30,7 +30,7 @@ def dotted_path(path: KeyPath) -> str:
 
 
 def values_along(data: Json, path: KeyPath) -> list[Json]:
-    """Return the parsed data and the value after each step of a path, up to the first missing step."""
+    """Return the parsed data, then the value after each step of a path, up to the first missing step."""
     values = [data]
     for step in path:
         if isinstance(values[-1], str):  # whose characters are no elements
@@ -339,7 +339,7 @@ def _remove_member(text: str, container: JsonNode, index: int) -> str:
 
 
 def _find_end_of_comments(text: str, start: int, stop: int) -> tuple[int, bool]:
-    """Return the end of the last comment from `start` to `stop`, or `start`; True if it begins with `//`."""
+    """Return the end of the last comment in a range, or `start`; and whether that comment begins with `//`."""
     end, own_line = start, False
     for comment in _COMMENT.finditer(text, start, stop):
         end, own_line = comment.end(), comment[0].startswith("//")
@@ -632,7 +632,10 @@ class Document:
         model: Callable[..., Json],
         *value: Json,
     ) -> None:
-        """Set text and data to the result of `edit`. Raises `FileRefused` if `model` gives other data."""
+        """Set the text to the result of `edit`, and the data to what that text says.
+
+        Raises `FileRefused` if `model`, which makes the same change to data, gives other data.
+        """
         try:
             expected = model(self.data, path, *value)
             text = edit(self.text, path, *value)

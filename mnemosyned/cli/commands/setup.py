@@ -104,7 +104,7 @@ def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
 
 
 def _fill_paragraph(line: str, indent: str = INDENT) -> str:
-    """Return a line wrapped to the terminal; `indent` begins the first line, and further lines with more."""
+    """Return a line wrapped to the terminal, indented by `indent`, and a little more after its first line."""
     return textwrap.fill(
         show.escape_strings(line),
         terminal.prose_width(),

@@ -50,7 +50,7 @@ class RestoredDatabase:
 
 
 def check_restorable(backup: Path, database: Path) -> None:
-    """Raise `InvalidRequest` if `backup` is damaged or the database itself, `SchemaTooNew` if too new."""
+    """Raise `InvalidRequest` if `backup` is damaged or the database itself, `SchemaTooNew` if it is too new."""
     if backup.exists() and database.exists() and backup.samefile(database):
         raise InvalidRequest(f"{backup} is the database itself", field="file")
     copies.check_backup(backup, paths.shipped("migrations"))

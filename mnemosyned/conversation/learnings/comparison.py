@@ -230,7 +230,7 @@ def _list_index_keys(learning: Learning) -> Iterator[Hashable]:
 def _list_conflict_keys(
     learning: Learning, meaning: InstructionMeaning
 ) -> Iterator[Hashable]:
-    """Yield the index keys of learnings that may conflict with a learning, except by its subject."""
+    """Yield the index keys of learnings that may conflict with a learning for more than the same subject."""
     if learning.memory:
         yield "memory", learning.memory
     if learning.kind is LearningKind.NAME:
@@ -312,7 +312,7 @@ def is_repetition(new: Learning, old: Learning) -> bool:
 
 
 def _has_other_limit(ours: InstructionMeaning, theirs: InstructionMeaning) -> bool:
-    """Return True if two meanings differ only in a number: "under 100 KB", "under 200 KB"."""
+    """Return True if `ours` and `theirs` differ only in a number: "under 100 KB", "under 200 KB"."""
     if ours.negative != theirs.negative or ours.subject == theirs.subject:
         return False
     if len(ours.numbers) != 1 or len(theirs.numbers) != 1:
@@ -333,7 +333,7 @@ def _has_most_words_in_common(
 def _is_other_choice(
     ours: InstructionMeaning, theirs: InstructionMeaning, group: int
 ) -> bool:
-    """Return True if two instructions on one subject choose different alternatives of a group."""
+    """Return True if `ours` and `theirs`, on one subject, choose different alternatives of `CHOICES[group]`."""
     agree = ours.choices[group] == theirs.choices[group]
     if agree != (ours.negative != theirs.negative):
         return False

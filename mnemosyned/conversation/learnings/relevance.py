@@ -150,7 +150,7 @@ def rank_for_request(
 
 
 def least_shown_probability(best: float) -> float:
-    """Return the minimum probability of a learning that is shown, if the most probable one has `best`."""
+    """Return the least probability of a learning to be shown, if the most probable learning has `best`."""
     odds = SPREAD * best / max(1 - best, 0.001)
     return odds / (1 + odds)
 

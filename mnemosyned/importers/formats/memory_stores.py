@@ -127,7 +127,7 @@ def _first_filled(templates: list[str], row: Row) -> str:
 
 
 def _value_of(row: Row, named: str) -> object:
-    """Return the first non-empty field among `a|b`, or None; the value of a field `a*` is read as a list."""
+    """Return the first non-empty of the fields in `named`, such as `a|b`, or None; a field `a*` as a list."""
     for name in named.split("|"):
         value = row.get(name.rstrip("*"))
         if name.endswith("*"):
@@ -153,7 +153,7 @@ def _json_in(text: str) -> object:
 
 
 def _text_of(row: Row, named: str) -> str:
-    """Return the first non-empty field among `a|b` as text, with a line for each item of a list."""
+    """Return the first non-empty of the fields in `named`, such as `a|b`, as text, a list's items on lines."""
     value = _value_of(row, named)
     if isinstance(value, list):
         return "\n".join(f"- {item}" for item in value if str(item).strip())
@@ -370,7 +370,7 @@ def _has_table(database: sqlite3.Connection, table: StoreTable) -> bool:
 def _make_query(
     database: sqlite3.Connection, table: StoreTable, others: Mapping[str, list[str]]
 ) -> str:
-    """Return the SQL query for a page of a table's records; `others` are columns of more tables."""
+    """Return the SQL query for a page of a table's records; `others` names the columns of tables it joins."""
     parts = []
     for name, columns in {**others, table.name: table.columns}.items():
         present = reading.columns_of(database, name)

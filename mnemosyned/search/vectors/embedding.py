@@ -220,6 +220,7 @@ class EmbeddingThread(ABC):
         self._change_status(reason=reason)
 
     def _change_status(self, **values: object) -> None:
+        """Replace fields of the embedding status, while no other thread changes any."""
         with self._changing:
             self._status = replace(self._status, **values)  # type: ignore[arg-type]
 

@@ -215,8 +215,8 @@ class EndingStore(StorePart):
         """Return up to `limit` endings, the newest first.
 
         `id` selects endings with this memory as the older or the newer one; `undone` selects undone endings
-        (True) or others (False). `after` has the time of the last ending seen, and how many of that time were
-        seen.
+        (True) or others (False). `after` is where the previous page ended: the time of its last ending, and how
+        many endings of that time were listed.
         """
         conditions = [
             (id, "AND (older_id = %(id)s OR newer_id = %(id)s) "),

@@ -415,6 +415,7 @@ class ExportSnapshot(ABC):
         }
 
     def _stream(self, statement: str) -> Iterator[Row]:
+        """Yield the rows of a statement, with the values of the export's filter bound to it."""
         return self._session.stream(statement, **self._values)
 
     def records(self) -> Iterator[exchange.Record]:

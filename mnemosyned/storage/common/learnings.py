@@ -47,6 +47,7 @@ class LearningRows(comparison.LearningKeeper):
         )
 
     def insert(self, learning: Learning, *, superseded: Sequence[str]) -> None:
+        """Store a learning, and mark the learnings with ids `superseded` as superseded by it."""
         LEARNINGS.add(self._session, learning, seq=self._session.new_number())
         if superseded:
             self._session.update(

@@ -130,7 +130,7 @@ _WHOLE = f"{ROW_COLUMNS}, valid_until, superseded_at, pruned_at, superseded_by, 
 
 
 def memory_of(row: Row, tags: Sequence[str] | None) -> values.MemoryRecord:
-    """Return a memory from the values of `_WHOLE`, in order, and its sorted tags."""
+    """Return a memory from the values of the columns `_WHOLE`, in order, and its sorted tags."""
     fields = record_fields(values.MemoryRecord, _WHOLE, row)
     tier = values.Tier.ARCHIVE if fields["episode"] else values.Tier.WORKING
     return values.MemoryRecord(**fields, tier=tier, tags=tuple(tags or ()))

@@ -89,6 +89,7 @@ class CommonIndex(finding.SearchIndex):
         return self._first_of_each_source(query, walk, limit=limit)
 
     def newest_or_oldest(self, query: Query) -> set[int]:
+        """Return row numbers of each source's newest or oldest memories, as asked, that pass the filters."""
         direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
         order = f"created_at {direction}"
         walk = TimeWalk(
@@ -140,12 +141,14 @@ class CommonIndex(finding.SearchIndex):
                 yield position, instant(created_at), text
 
     def summary_of_period(self, level: Level, begins: datetime) -> int | None:
+        """Return the row number of the summary of the period from `begins`; None if missing or stale."""
         seq: int | None = self._session.select_value(
             "episode", "seq", "AND NOT stale", level=int(level), period_from=begins
         )
         return seq
 
     def rollup_parents(self, episodes: Collection[int]) -> dict[int, int]:
+        """Return {row number: parent's row number} for these summaries and all roll-ups above them."""
         return ancestors(self._session, episodes)
 
 

@@ -451,7 +451,7 @@ class SharedSnapshot(threading.local):
     def lend(
         self, open_snapshot: Callable[[], AbstractContextManager[T]]
     ) -> Iterator[T]:
-        """Lend the shared session, opened if need be; close it if the block fails, within `sharing` alone."""
+        """Lend the session that the thread shares, opened at its first use; if the block fails, close it."""
         if self.session is None:
             self.session = self._stack.enter_context(open_snapshot())
         try:
@@ -506,7 +506,7 @@ def _writes(
 def as_method(
     function: Callable[Concatenate[Any, P], R],
 ) -> Callable[Concatenate[Any, Any, P], R]:
-    """Return a method, to be decorated, that calls a function of a session."""
+    """Return a method that calls a function of a session, to be decorated by `reads` or `writes`."""
 
     @wraps(function)
     def method(_: object, session: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:  # noqa: ANN401 of either engine

@@ -166,7 +166,7 @@ def _remove_from_log(session: CommonSession, episode: str) -> None:
 
 @contextmanager
 def changed_copy(session: CommonSession, id: str) -> Iterator[exchange.ForgottenCopy]:
-    """Lend the copy of a forgotten memory to the block, then save it; for an unknown id, an unsaved one."""
+    """Lend the copy of a forgotten memory to the block, then save it; for an unknown id, lend an empty one."""
     records = rows.FORGOTTEN.find(session, "AND id = %(id)s", id=id)
     yield records[0].data if records else exchange.ForgottenCopy()
     for record in records:

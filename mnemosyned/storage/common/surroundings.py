@@ -197,7 +197,7 @@ class AgentStore(StorePart):
     def recent(
         self, session: CommonSession, limit: int, *, with_transcript: bool = False
     ) -> list[capture.AgentSession]:
-        """Return up to `limit` sessions, the last seen first; `with_transcript` leaves out others."""
+        """Return up to `limit` sessions, the last seen first; `with_transcript` selects those that have one."""
         condition = "AND transcript != '' " if with_transcript else ""
         return rows.SESSIONS.find(
             session,

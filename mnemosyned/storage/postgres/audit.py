@@ -68,7 +68,7 @@ class AuditTable:
         return int(self._ask(sql, **_columns(lines))[0][0]) if lines else 0
 
     def heads(self, limit: int) -> dict[str, tuple[int, str]]:
-        """Return {writer: (number, hash)} of the last lines of up to `limit` writers, the newest."""
+        """Return {writer: (number, hash)} of the last line of each of up to `limit` newest writers."""
         rows = self._ask("SELECT * FROM audit_heads(%(limit)s::bigint)", limit=limit)
         return {writer: (seq, digest) for writer, seq, digest in rows}
 

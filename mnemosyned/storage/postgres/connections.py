@@ -310,6 +310,7 @@ class Connections:
         self._close_idle(0.0)
 
     def _close_idle(self, idle_s: float) -> None:
+        """Close the connections that nobody has used for `idle_s` seconds."""
         now = time.monotonic()
         with self._changing:
             while self._idle and now - self._idle[0][0] >= idle_s:

@@ -108,11 +108,13 @@ class PostgresRestoring(RestoreTransaction):
     _session: PostgresSession
 
     def _highest_row_number(self) -> int:
+        """Return the highest row number of a memory, which the owner's row has."""
         return int(self._session.select_value("owner", "last_memory"))
 
     def _insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
+        """Insert restored memories into working memory or archive, with index entries, and count them."""
         session = self._session
         if memories:
             session.execute(
@@ -151,6 +153,7 @@ class PostgresRestoring(RestoreTransaction):
         session.number_rows_above("memory", last_number)
 
     def _restore_vector(self, vector: exchange.KeptVector) -> exchange.Outcome:
+        """Insert a vector, and its model if new; return False if one was known or the memory is missing."""
         session = self._session
         known = session.select_value("embedding_model", "1", digest=vector.digest)
         if known is None:

@@ -349,6 +349,7 @@ class PostgresDeletion(DeletionStore):
         return [row[0] for row in rows if all(check(row) for check in checks)]
 
     def _find(self, session: PostgresSession, ids: Sequence[str]) -> list[FoundMemory]:
+        """Return the stored memories with these ids, by row number, with lengths in characters."""
         rows = session.execute(
             "SELECT m.seq, m.id, length(m.content), p.episode_seq, m.session_id, p.details, "
             "p.secrets "
@@ -369,6 +370,7 @@ class PostgresDeletion(DeletionStore):
         ]
 
     def _delete(self, session: PostgresSession, found: Sequence[FoundMemory]) -> None:
+        """Delete memories with all rows, mark their secrets in other originals, lower the owner's totals."""
         episodes = {memory.seq: memory.episode for memory in found if memory.episode}
         for seq in session.select_column(
             "placed", "seq", "AND secrets IS NOT NULL", seq=episodes
@@ -387,6 +389,7 @@ class PostgresDeletion(DeletionStore):
     def _insert_memory(
         self, session: PostgresSession, memory: MemoryRecord, seq: int | None
     ) -> int:
+        """Insert a memory into working memory with its index entries, and add it to the owner's totals."""
         if seq is None:
             memories.insert_new(session, [memory])
             return memories.newest_number(session)
@@ -400,6 +403,7 @@ class PostgresDeletion(DeletionStore):
         return seq
 
     def purge_deleted(self) -> bool:
+        """VACUUM the tables if deleted text waits for it; return False if others still read the text."""
         pool, owner = self._engine.pool, self._engine.owner
         with self._engine.reading() as session:
             newest = session.scalar(DUE)
@@ -413,4 +417,5 @@ class PostgresDeletion(DeletionStore):
         return True
 
     def places_beyond_purge(self) -> tuple[str, ...]:
+        """Return sentences on the server's log, backups and copies, which a VACUUM does not reach."""
         return BEYOND

@@ -147,9 +147,11 @@ class PostgresLists(listing.ListStore):
     def _tier_tables(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[listing.Condition]]]:
+        """Return the one table of both tiers, with the condition for memories of `tier`, if given."""
         return [("memory", tier_condition(tier))]
 
     def _term_conditions(self, terms: Terms, seq: str) -> list[listing.Condition]:
+        """Return one condition for memories whose index entries have the hashes of all the terms."""
         return [all_terms_condition(self._engine.owner, terms, seq)]
 
     def _few_rows_that_may_have_roles(

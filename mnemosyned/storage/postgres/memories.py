@@ -124,6 +124,7 @@ class PostgresIntake(records.IntakeTransaction):
     same_message = SAME_MESSAGE
 
     def _insert_memories(self, memories: Sequence[values.MemoryRecord]) -> None:
+        """Insert memories with tags, validity and index entries into working memory."""
         insert_new(self._session, memories)
 
     def _finish_intake(self) -> int:
@@ -217,6 +218,7 @@ class PostgresRecords(records.RecordStore):
     def remember(
         self, drafts: Sequence[ports.Draft], *, action: values.Action | None = None
     ) -> ports.RememberReport:
+        """Store drafts by statements sent together, so as to wait less for the server; return the answers."""
         intake = PostgresIntake(drafts, action)
         with self._engine.pool.writing(self._engine.owner, at_once=True) as session:
             remembered = intake.run(session)
@@ -233,6 +235,7 @@ class PostgresSleep(sleep.SleepStore):
     _engine: PostgresEngine
 
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
+        """Claim the consolidation of the owner's memory among all daemons while the block runs."""
         return self._engine.pool.claims.sleep_claim(self._engine.owner)
 
     def consolidate(
@@ -284,6 +287,7 @@ class PostgresSleep(sleep.SleepStore):
     def _archive_originals(
         self, session: PostgresSession, episodes: Mapping[int, values.Episode]
     ) -> int:
+        """Move the originals of episodes to the archive, except pinned ones; return how many moved."""
         homes = {id: seq for seq, each in episodes.items() for id in each.summary_of}
         evicted = sorted(session.execute(EVICT, ids=list(homes)).fetchall())
         detail_values: dict[str, Values] = {}

@@ -135,6 +135,7 @@ class PostgresIndex(CommonIndex):
         """Rows of `MATCH_FIELDS` by row number, as far as they were read."""
 
     def totals(self) -> finding.OriginalTotals:
+        """Return the totals in the owner's row; from now on the word index uses cached rows of that state."""
         row = (self._session.first or self._session.execute(TOTALS)).fetchone()
         if row is None:
             raise NotFound("this owner was removed from the database")
@@ -268,9 +269,11 @@ class PostgresSearch(StorePart, SearchStore):
         self._kept = postings.RowCache()
 
     def one_snapshot(self) -> AbstractContextManager[None]:
+        """Let all reads of the owner by this thread in the block share one transaction."""
         return self._engine.pool.shared.sharing(self._engine.owner)
 
     def candidates(self, query: Query) -> SearchCandidates:
+        """Return the memories and summaries that match a query; read the totals along with the beginning."""
         if not query.terms and not query.only_then:
             return SearchCandidates()
         with self._engine.pool.reading(self._engine.owner, first=TOTALS) as session:

@@ -83,7 +83,7 @@ they are few.
 
 
 def memory_values(memory: MemoryRecord | ExportedMemory, owner: int) -> dict[str, Any]:
-    """Return a memory's row by column, with index terms but no row number; first let other owners run."""
+    """Return a memory's row by column, with index terms but no row number; other owners' threads run first."""
     fairness.pause_for_other_owners()
     return {
         **stored_values(ROW_COLUMNS, memory),
@@ -245,6 +245,7 @@ class PostgresSession(CommonSession):
         return self._locked
 
     def execute(self, sql: str, /, **values: object) -> Result:
+        """Run an SQL statement with values bound by name, the owner's number among them; return its result."""
         return self._send(sql, values)
 
     def call(self, function: str, /, *values: object, columns: str = "*") -> Result:
@@ -280,7 +281,7 @@ class PostgresSession(CommonSession):
     def _send(
         self, sql: str, values: Mapping[str, object], *, prepare: bool | None = None
     ) -> Result:
-        """Let other owners run, then send a statement with its values; return the result.
+        """Let other owners' threads run, then send a statement with its values; return the result.
 
         Characters that PostgreSQL cannot store are replaced in the values. `prepare` tells whether the server
         prepares the statement; None leaves that to the driver.
@@ -304,6 +305,7 @@ class PostgresSession(CommonSession):
         return cast("AbstractContextManager[object]", self._connection.pipeline())
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]], /) -> int:
+        """Run an SQL statement for each row of values and the owner's number; return how many rows changed."""
         with self._connection.cursor() as cursor:
             cursor.executemany(
                 sql.encode(),
@@ -352,6 +354,7 @@ class PostgresSession(CommonSession):
             )
 
     def new_number(self, kind: RecordNumbers = "record", /) -> int:
+        """Return the next number of a kind of rows from the counters in the owner's row."""
         return self.take_numbers(kind, 1).start
 
     def number_rows_above(
@@ -380,6 +383,7 @@ class PostgresSession(CommonSession):
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
+        """Insert a summary with its index terms, and add it to the owner's totals; return the row number."""
         number = self.new_number() if seq is None else seq
         row = episode_row(episode, index_terms, self.owner)
         self.insert("episode", seq=number, **row)
@@ -394,6 +398,7 @@ class PostgresSession(CommonSession):
         *,
         is_rollup: bool = False,
     ) -> None:
+        """Update the summary at a row number with its index terms, and the characters in the owner's totals."""
         before = self._episode_characters(seq)
         row = episode_row(episode, index_terms, self.owner)
         self.update("episode", episode_changes(row, is_rollup=is_rollup), seq=seq)
@@ -417,6 +422,7 @@ class PostgresSession(CommonSession):
         self.add_to_totals(Tier.EPISODIC, characters=-characters)
 
     def delete_episode(self, seq: int) -> None:
+        """Delete the summary at a row number, and subtract it from the owner's totals."""
         characters = self._episode_characters(seq)
         self.delete("episode", seq=seq)
         self.note_rewording()
@@ -438,6 +444,7 @@ class PostgresSession(CommonSession):
         return {row[0]: memory_from(row[1:]) for row in rows}
 
     def details_under(self, summary: str, *, secrets: bool = False) -> Iterator[Detail]:
+        """Yield the exact values of the originals below a summary, or only secrets, oldest original first."""
         plain = "NULL" if secrets else "p.details"
         rows = self.execute(
             f"{BELOW} SELECT {plain}, p.secrets, m.id, s.superseded_at IS NOT NULL "
@@ -532,7 +539,7 @@ class PostgresSession(CommonSession):
         self.add_to_totals(Tier.ARCHIVE, characters=-characters)
 
     def requeue_embedding(self, positions: Sequence[int], /) -> None:
-        """Have all memories from the lowest of these row numbers on checked for vectors again.
+        """Look for memories without a vector again, from the lowest of these row numbers on.
 
         The change is counted, so that no thread that is embedding records all memories as embedded.
         """
@@ -564,6 +571,7 @@ class PostgresSession(CommonSession):
             )
 
     def totals(self) -> dict[Tier, tuple[int, int]]:
+        """Return {tier: (entries, characters)} from the owner's row, after saving collected changes to it."""
         self.save_additions()
         columns = ", ".join(f"{tier}_count, {tier}_characters" for tier in Tier)
         values = iter(self.select("owner", columns).fetchone() or (0,) * 6)

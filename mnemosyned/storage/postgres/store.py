@@ -57,14 +57,17 @@ class PostgresMaintenance(StorePart, ports.MaintenanceStore):
             return int(session.scalar("SELECT pg_database_size(current_database())"))
 
     def problems(self) -> list[str]:
+        """Return a text for each damage that the server reports, such as broken pages."""
         with self._engine.pool.outside_transactions(self._engine.owner) as session:
             return health.problems(session)
 
     def warnings(self) -> list[str]:
+        """Return a text for each danger to the data that the server's settings and state show."""
         with self._engine.pool.outside_transactions(self._engine.owner) as session:
             return health.warnings(session)
 
     def longest_write_s(self) -> float:
+        """Return the longest time in seconds that a transaction of this process locked an owner's row."""
         return self._engine.pool.held_max_s
 
     @reads
@@ -78,11 +81,13 @@ class PostgresMaintenance(StorePart, ports.MaintenanceStore):
         return self._engine.pool.connections.figures()
 
     def check_ready(self) -> None:
+        """Check on a new connection that the server answers and, unless opened read-only, takes writes."""
         self._engine.pool.check_ready(takes_writes=not self._read_only)
 
     @writes
     def flush(self, session: PostgresSession) -> None:
         # A row without a change: its commit takes all before it to the disk.
+        """Commit a durable change of the owner's row, which brings all earlier commits to disk."""
         session.execute(
             "UPDATE owner SET last_record = last_record WHERE owner = %(owner)s"
         )

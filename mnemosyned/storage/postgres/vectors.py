@@ -76,6 +76,7 @@ class PostgresVectorSearch(StorePart, engine_ports.StorageSearch):
     def cosines(
         self, session: PostgresSession, question: bytes, positions: Iterable[int]
     ) -> dict[int, float]:
+        """Return {row number: cosine to the question's vector}, as pgvector computes it on the server."""
         rows = self._compare(session, _COSINES, question, positions=list(positions))
         return dict(rows)
 
@@ -171,6 +172,7 @@ class PostgresVectors(VectorStore):
     def search(
         self, model: int, *, limit_s: float | None = None
     ) -> PostgresVectorSearch | None:
+        """Return an object that compares vectors by pgvector; None if the server lacks pgvector."""
         if not self._searched:
             return None
         return PostgresVectorSearch(self._engine, model, limit_s=limit_s)
@@ -245,6 +247,7 @@ class PostgresVectors(VectorStore):
     def store_vectors(
         self, session: PostgresSession, model: int, vectors: Mapping[int, bytes]
     ) -> list[int]:
+        """Store vectors by row number of memories that still have a text; return the stored row numbers."""
         kept = self._store_vectors(session, model, vectors, {})
         return [seq for seq in vectors if seq in kept]
 

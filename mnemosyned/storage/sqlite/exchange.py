@@ -76,8 +76,8 @@ class SqliteExporting(ExportSnapshot):
     def _read_details(
         self, plain: str | None, secret: str | None
     ) -> Iterable[tuple[str, str, bool]]:
-        del secret  # marked in the list of all
-        """Return (kind, value, is secret) of the exact values in the first column."""
+        """Return (kind, value, is secret) of the exact values in `plain`, a list of both kinds."""
+        del secret  # marked in that list
         values = msgspec.json.decode(plain or "[]")
         return [(kind, value, bool(mark)) for kind, value, mark in values]
 
@@ -94,6 +94,7 @@ class SqliteRestoring(RestoreTransaction):
     _session: SqliteSession
 
     def _highest_row_number(self) -> int:
+        """Return the highest row number that SQLite has given a memory; begin its count at 0 in a new file."""
         last: int | None = self._session.scalar(
             "SELECT seq FROM sqlite_sequence WHERE name = 'working_memory'"
         )
@@ -137,6 +138,7 @@ class SqliteRestoring(RestoreTransaction):
         )
 
     def _restore_vector(self, vector: exchange.KeptVector) -> exchange.Outcome:
+        """Insert a vector, and its model if new; return False if one was known, None without the memory."""
         session = self._session
         session.execute(
             "INSERT OR IGNORE INTO embedding_model (name, digest) VALUES (?, ?)",

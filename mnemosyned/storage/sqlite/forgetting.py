@@ -95,6 +95,7 @@ class SqliteDeletion(DeletionStore):
         return ids
 
     def _find(self, session: SqliteSession, ids: Sequence[str]) -> list[FoundMemory]:
+        """Return the stored memories with these ids, by row number, with lengths in bytes."""
         size = "length(CAST(content AS BLOB))"
         rows = session.execute(
             f"SELECT seq, id, {size}, NULL, 0, session_id FROM working_memory "
@@ -107,6 +108,7 @@ class SqliteDeletion(DeletionStore):
         return list(map(FoundMemory._make, rows))
 
     def _delete(self, session: SqliteSession, found: Sequence[FoundMemory]) -> None:
+        """Delete memories with all rows and index entries, and mark their secrets in other originals."""
         indexed: list[tuple[int, str, str]] = []
         for memory in found:
             table = "working_memory"
@@ -128,6 +130,7 @@ class SqliteDeletion(DeletionStore):
     def _insert_memory(
         self, session: SqliteSession, memory: MemoryRecord, seq: int | None
     ) -> int:
+        """Insert a memory into working memory with its full-text index entries; return the row number."""
         inserted = session.execute(memories.INSERT_NUMBERED, (seq, *memory_row(memory)))
         number = cast("int", inserted.lastrowid)
         state.insert_tags_and_validity(session, number, memory)
@@ -136,6 +139,7 @@ class SqliteDeletion(DeletionStore):
 
     def purge_deleted(self) -> bool:
         # No write waits for the disk: a purge that a power failure undoes is run again.
+        """Purge deleted text from indexes, file and log; return False if a reader prevents it."""
         with self._purging:
             with self._engine.reading() as session:
                 newest = session.scalar("SELECT max(asked) FROM scrub_due")

@@ -84,6 +84,7 @@ class SqliteIntake(records.IntakeTransaction):
     def _finish_intake(self) -> int:
         # Indexed after all rows: an insert with a trigger is a savepoint, at which FTS5 would write
         # out what it has gathered, row by row (twice the time of the batch).
+        """Add the inserted memories to the full-text indexes; return how many memories the working tier has."""
         texts = [(seq, memory.content, memory.role) for seq, memory in self._inserted]
         fulltext.index_memories(self._session, texts)
         count = "SELECT count FROM tier_totals WHERE tier = 'working'"
@@ -108,6 +109,7 @@ class SqliteVectors(VectorStore):
     def store_vectors(
         self, session: SqliteSession, model: int, vectors: Mapping[int, bytes]
     ) -> list[int]:
+        """Store vectors by row number of memories that still have a text; return the stored row numbers."""
         return [
             seq
             for seq, vector in vectors.items()
@@ -144,6 +146,7 @@ class SqliteSleep(sleep.SleepStore):
 
     def _may_have_future_memories(self, session: SqliteSession) -> bool:
         # To ask first keeps the bound on the index.
+        """Return whether any working memory was noticed to be dated in the future."""
         future = session.scalar(
             "SELECT 1 FROM working_state WHERE future_since IS NOT NULL LIMIT 1"
         )
@@ -152,12 +155,14 @@ class SqliteSleep(sleep.SleepStore):
     def consolidate(
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
     ) -> list[Exception | None]:
+        """Store each group by itself, with as few commits as possible; return None or the error for each."""
         works = [partial(self._promote, promotions=group) for group in groups]
         return self._engine.writer.write_each(works, durable=durable)
 
     def _archive_originals(
         self, session: SqliteSession, episodes: Mapping[int, Episode]
     ) -> int:
+        """Copy the originals of episodes, except pinned ones, to the archive table; return how many moved."""
         among = "WHERE id = ANY(%(ids)s::text[]) AND NOT pinned"
         total = 0
         for seq, episode in episodes.items():

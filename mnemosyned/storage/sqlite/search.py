@@ -148,9 +148,11 @@ class SqliteLists(listing.ListStore):
     def _tier_tables(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[listing.Condition]]]:
+        """Return the table of each tier, working memory or archive, without conditions."""
         return [(table, ()) for table in tables_of(tier)]
 
     def _term_conditions(self, terms: Terms, seq: str) -> list[listing.Condition]:
+        """Return one condition for each term: by the full-text indexes, the text or the speaker has it."""
         return term_conditions(terms, seq)
 
     def _few_rows_that_may_have_roles(
@@ -264,6 +266,7 @@ class SqliteIndex(search.CommonIndex):
         """Whether a second index has any word that touches a script without spaces."""
 
     def totals(self) -> finding.OriginalTotals:
+        """Return the totals that triggers keep in a table of the file, and the versions of the word index."""
         glued = quote_word(GLUED)
         rows = self._session.execute(
             # Each memory and each edit has a new number.
@@ -432,9 +435,11 @@ class SqliteSearch(StorePart, SearchStore):
     _engine: SqliteEngine
 
     def one_snapshot(self) -> AbstractContextManager[None]:
+        """Let all reads of this thread in the block share one connection and transaction."""
         return self._engine.readers.shared.sharing()
 
     def candidates(self, query: Query) -> SearchCandidates:
+        """Return the memories and summaries that match a query; none for a query without words and times."""
         if not query.terms and not query.only_then:
             return SearchCandidates()
         with self._engine.reading() as session:

@@ -152,6 +152,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
         return super().execute(sql, parameters)
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]], /) -> int:
+        """Run an SQL statement, in SQLite's dialect, for each row of values; return how many rows changed."""
         bound = [
             {name: stored_form(value) for name, value in row.items()} for row in rows
         ]
@@ -197,6 +198,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
         return memories
 
     def details_under(self, summary: str, *, secrets: bool = False) -> Iterator[Detail]:
+        """Yield the exact values of the originals below a summary, or only secrets, oldest original first."""
         rows = self.execute(
             f"{session.BELOW} SELECT k.name, d.value, d.sensitive, a.id, EXISTS ("
             "SELECT 1 FROM memory_state AS s WHERE s.memory_seq = a.seq "
@@ -217,6 +219,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
+        """Insert a summary with its index entries, at `seq` or a new row number; return the number."""
         values = episode_values(episode, index_terms)
         inserted = cast("sqlite3.Cursor", self.insert("episode", seq=seq, **values))
         number = cast("int", inserted.lastrowid)
@@ -231,6 +234,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
         *,
         is_rollup: bool = False,
     ) -> None:
+        """Update the summary at a row number, and replace its entries in the index of character pairs."""
         self._write_episode_grams(seq, remove=True)
         values = episode_values(episode, index_terms)
         self.update(
@@ -249,6 +253,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
         )
 
     def delete_episode(self, seq: int) -> None:
+        """Delete the summary at a row number with its entries in the index of character pairs."""
         self._write_episode_grams(seq, remove=True)
         self.execute("DELETE FROM episodic_memory WHERE seq = ?", (seq,))
 

@@ -47,6 +47,7 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
     totals = reads(as_method(tier_totals))
 
     def bytes_on_disk(self) -> int:
+        """Return the size in bytes of the file, its write-ahead log and the log's index."""
         total = 0
         for suffix in ("", "-wal", "-shm"):
             path = self._database.with_name(self._database.name + suffix)
@@ -56,6 +57,7 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
 
     @reads
     def problems(self, connection: SqliteSession) -> list[str]:
+        """Return a sentence for each full-text index that does not answer; empty if all do."""
         return [
             f"the full-text index {index} does not answer; restart the daemon: it is rebuilt"
             for index in fulltext.failing_indexes(connection)
@@ -67,6 +69,7 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
         return [*([problem] if problem else []), *self._warnings]
 
     def longest_write_s(self) -> float:
+        """Return the longest time in seconds that a transaction of this process kept other writers waiting."""
         return self._engine.writer.held_max_s
 
     def ensure_durable(self) -> None:
@@ -87,14 +90,17 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
     @writes
     def flush(self, connection: SqliteSession) -> None:
         # A page without a change: its commit takes all before it to the disk.
+        """Commit a durable change of a row, which brings all earlier commits to disk."""
         connection.execute(
             "UPDATE tier_totals SET count = count WHERE tier = 'episodic'"
         )
 
     def run_upkeep(self) -> bool:
+        """Checkpoint the write-ahead log as far as readers allow; return False if it stays long."""
         return self._checkpoints.run()
 
     def run_idle_upkeep(self) -> None:
+        """Checkpoint a log written to since the last call, else truncate a long one."""
         self._checkpoints.run_due()
 
     def release_memory(self, *, words: bool = False) -> None:
