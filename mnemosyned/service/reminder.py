@@ -69,7 +69,7 @@ STATEMENT_WEIGHT, STATEMENT_ODDS = 0.03, 3.0
 CONFIDENCE_WEIGHT = 0.5
 """Score of a line found by words, for a confidence of one."""
 MISSED_MAX = 5
-HIDDEN = "you hid it from agents (mnem briefing --undo ID)"
+HIDDEN = "you dropped it (mnem briefing --undo ID takes that back)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ class Reminder:
                 if line.score >= score_min and line.quote.id not in told:
                     lines.append(line)
                 elif misses:
-                    reason = f"not likely enough to fit ({line.score:.2f} of {score_min:.2f})"
+                    reason = f"fits too little {_compare(line.score, score_min)}"
                     misses.add(line.quote, reason, lacks=score_min - line.score)
         # A proposal is told with its answer.
         answered = {each.memory.id: each for each in read if each.answer_id}
@@ -341,10 +341,11 @@ class Reminder:
         chosen: dict[str, injected.InjectedQuote] = {}
         for each in ranked:
             learning = each.learning
+            compared = _compare(each.confidence, least)
             if each.confidence < least:
                 if misses is None:
                     break
-                reason = f"a rule that is not likely to apply ({each.confidence:.2f} of {least:.2f})"
+                reason = f"a rule that is not likely to apply {compared}"
                 quote = quote_learning(learning, edits, reason=reason)
                 misses.add(quote, reason, lacks=least - each.confidence)
                 continue
@@ -408,7 +409,7 @@ class Reminder:
         for each in statements:
             score = scores.get(each.memory.id, -1.0)
             if score < least:
-                fault = f"not similar enough ({score:.2f} of {least:.2f})"
+                fault = f"fits too little {_compare(score, least)}"
             elif each.memory.id in known:
                 fault = "the session has it already"
             elif edits.is_dropped(each.memory.id):
@@ -419,7 +420,7 @@ class Reminder:
                 fault = ""
             if fault and misses is None:
                 continue
-            reason = f"similar in meaning ({similarities.get(each.memory.id, 0.0):.2f})"
+            reason = f"fits {_compare(score, least)}"
             quote = quote_memory(each.memory, each.text, edits, reason=reason)
             if not fault:
                 lines.append(BearingLine(score, quote))
@@ -520,7 +521,7 @@ class Reminder:
             if edits.is_dropped(line.id):
                 fault = HIDDEN
             elif briefing.is_sample(line.content):
-                fault = "it looks like pasted code or a log"
+                fault = "an example from the documentation, which agents are not given"
             elif not _is_relevant(keywords, line.content, line.role):
                 is_asked = sentences.is_question(line.content)
                 fault = (
@@ -550,6 +551,11 @@ class Reminder:
             ended = line.ended if hit.owner else ()
             chosen.append(BearingLine(score, quote, hit.owner or "", ended))
         return chosen
+
+
+def _compare(score: float, least: float) -> str:
+    """Return in words how well a line fits, and how well it has to; both may be negative."""
+    return f"({score:.3f}, needed {least:.3f})"
 
 
 def _leave_out_rules(

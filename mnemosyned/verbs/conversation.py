@@ -409,14 +409,14 @@ class Briefed(RowList[ledger.InjectedLine], frozen=True):
     edits: list[ledger.BriefingEdit] = msgspec.field(default_factory=list)
     """The lines that were pinned, dropped or reworded, of every project."""
     missed: list[ledger.InjectedLine] = msgspec.field(default_factory=list)
-    """With a prompt: lines that were nearly given, each with the reason why it was not."""
+    """With a prompt: lines that were left out, nearest first, each with the reason."""
 
 
 class Briefing(Request[Briefed], frozen=True, kw_only=True):
     """Show what agents are given at a start or with a prompt.
 
     Without a project, that is what applies everywhere. A prompt is taken for the first of a new session,
-    and nothing is stored. Then the lines that were nearly given are listed, too (`missed`).
+    and nothing is stored. Then up to five lines that were left out are listed, too (`missed`).
 
     Raises `StorageFailed`.
     """

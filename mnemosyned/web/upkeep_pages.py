@@ -370,9 +370,9 @@ def show_injections(visit: Visit) -> Response:
 
 
 def show_briefing(visit: Visit) -> Response:
-    """Show what an agent would be given at the start of its next session."""
+    """Show what an agent would be given at the start of its next session, or with a prompt."""
     injections = visit.call(conversation.Injections(limit=PROJECTS_OF)).injections
-    briefed = visit.ask(conversation.Briefing, ["project"])
+    briefed = visit.ask(conversation.Briefing, ["project", "prompt"])
     # A line is cut to fit: rewording starts from all words, or from none.
     ids = [line.id for line in briefed.lines]
     learnings = visit.call(conversation.Learnings(id=ids, limit=1_000)) if ids else ()
@@ -382,6 +382,7 @@ def show_briefing(visit: Visit) -> Response:
         "briefing.html",
         briefed=briefed,
         project=visit.fields.get("project", ""),
+        prompt=visit.fields.get("prompt", ""),
         projects=sorted({each.project for each in injections} - {""}),
         words=words,
     )
@@ -402,7 +403,7 @@ UPKEEP_ROUTES = {
         conversation.EditBriefing,
         ["id", "pin", "drop", "text"],
         "/briefing",
-        ["project"],
+        ["project", "prompt"],
     ),
     "GET /state": show_health,
     "GET /checks": show_checks,

@@ -670,12 +670,22 @@ def test_a_prompts_briefing_shows_what_it_is_told_and_what_it_nearly_was(
 
     assert not hidden.lines
     reasons = {line.id: line.reason for line in hidden.missed}
-    assert "you hid it" in reasons[first.id]
+    assert "you dropped it" in reasons[first.id]
     assert len(hidden.missed) <= MISSED_MAX
     assert all(line.text and line.reason for line in hidden.missed)
     beside = shop.briefing(project="/w/shop", prompt="Write a haiku on autumn leaves.")
     assert not beside.lines
     assert all("likely" in line.reason for line in beside.missed)
+
+
+def test_an_example_of_the_documentation_is_left_out_as_such(shop: Shop) -> None:
+    shop.remember("We deploy on Tuesdays, never on Fridays.", id="sample")
+
+    told = shop.briefing(project="/w/shop", prompt="When do we deploy?")
+
+    assert "sample" not in {line.id for line in told.lines}
+    reasons = {line.id: line.reason for line in told.missed}
+    assert "documentation" in reasons["sample"]
 
 
 def test_a_dropped_line_is_told_neither_at_a_start_nor_at_a_prompt(shop: Shop) -> None:

@@ -925,6 +925,26 @@ def test_a_line_of_the_briefing_is_changed(visitor: Visitor, memory: Memory) -> 
     assert "Always answer" in visitor.get("/briefing").text
 
 
+def test_the_briefing_of_a_prompt_says_what_is_left_out(
+    visitor: Visitor, memory: Memory
+) -> None:
+    learning = memory.learn("Always answer in British English.").learning.id
+    memory.edit_briefing(learning, drop=True)
+
+    memory.remember("Ana and Jo deploy the harbour app on Mondays.", id="deploys")
+    prompt = "When do we deploy the harbour app?"
+    page = visitor.get("/briefing", prompt=prompt)
+
+    assert page.field("prompt") == prompt
+    assert "Ana and Jo deploy" in page.text
+    done = visitor.post("/briefing", id="deploys", drop="true", prompt=prompt)
+    assert done.headers["Location"].startswith("/briefing?prompt=When")
+    page = visitor.follow(done.headers["Location"])
+    assert "The session would get nothing with this prompt" in page.text
+    assert "Left out, nearest first" in page.text
+    assert "you dropped it" in page.text
+
+
 def test_rewording_starts_from_all_or_none(visitor: Visitor, memory: Memory) -> None:
     text = "Always answer in British English, " + "and name the source, " * 15 + "end."
     learning = memory.learn(text).learning.id

@@ -67,8 +67,8 @@ def briefing(
 ) -> int:
     """Show what agents are given at a start or with a prompt.
 
-    The project is that of this directory. With `--prompt`, lines that were nearly given are listed, too,
-    with the reason why they are not. `--pin`, `--drop` and `--reword` change a line by the id
+    The project is that of this directory. With `--prompt`, up to five lines that were left out are
+    listed, too, each with the reason. `--pin`, `--drop` and `--reword` change a line by the id
     of its memory or learning, and `--undo` takes that back.
     """
     changes: dict[str, dict[str, Any]] = {

@@ -213,10 +213,10 @@ def _briefing_text(result: conversation.Briefed) -> str:
 
 
 def _briefing_remark(result: conversation.Briefed) -> str:
-    """Return a remark on a briefing without lines, and the lines that were nearly given with a prompt."""
+    """Return a remark on a briefing without lines, and the lines that were left out for a prompt."""
     shown = [] if result.lines else ["nothing would be given here"]
     if result.missed:
-        shown.append("nearly given:")
+        shown.append("left out, nearest first:")
     shown += (
         f"- {escape_line(line.text)}\n   {line.reason}; {line.id}"
         for line in result.missed
