@@ -37,7 +37,7 @@ def from_calendar_time(shown: datetime) -> datetime:
 
 
 def shift_months(moment: datetime, count: int) -> datetime:
-    """Return the same day some months later, or a shorter month's last day, or the calendar's end."""
+    """Return the moment `count` months later, on the same day, or a shorter month's or the calendar's last."""
     year, month = divmod(moment.year * 12 + moment.month - 1 + count, 12)
     if not MINYEAR <= year <= MAXYEAR:
         return _calendar_end(moment.tzinfo, last=year > MAXYEAR)

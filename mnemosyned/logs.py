@@ -245,7 +245,7 @@ def _describe_errors(exc_info: ExcInfo) -> list[dict[str, Any]]:
 
 
 def _print_error_chain(out: TextIO, exc_info: ExcInfo) -> None:
-    """Print frames, type and message of an error to `out`, below those of its causes."""
+    """Print frames, type and message of an error to `out`, after the frames and messages of its causes."""
     for error in reversed(_error_chain(exc_info[1])):
         out.write("".join(traceback.format_list(_safe_frames(error))))
         out.write(f"{type(error).__name__}: {_safe_message(error)}\n")

@@ -24,7 +24,7 @@ DAY_S = 86_400.0
 
 
 def check_writable() -> None:
-    """Raise `OSError` if a login's files cannot be written; call this before a code is spent."""
+    """Raise `OSError` if a login's files cannot be written; call this before a login code is used up."""
     with _lock_connection():
         probe = Path(socket_path.connection_path()).with_name(".connection.probe")
         with replacing_file(probe) as file:

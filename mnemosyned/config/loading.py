@@ -111,7 +111,7 @@ def make_paths_absolute(key: str, value: str, folder: Path) -> str:
 
 
 def settings_variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the daemon's variables of an environment, with paths absolute below `folder`."""
+    """Return the environment's variables for the daemon, with relative paths made absolute below `folder`."""
     by_variable = {variable(key): key for key in (*KEYS, "config")}
     return {
         name: make_paths_absolute(by_variable.get(name, ""), value, folder)

@@ -219,7 +219,7 @@ def find_statements(
 def _tell_proposal(
     answered: AnsweredMemory, found: _Reading | None
 ) -> ProjectStatement:
-    """Return a proposal with its answer as a statement of both, and what else was `found` in the message."""
+    """Return a proposal, its answer and the statement `found` beside it as one statement of both people."""
     asked, answer, proposal, topic = answered
     text = proposal.text
     if proposal.is_option and topic and (problem := _quote_problem(topic)):
@@ -261,8 +261,8 @@ def _read_memory(memory: MemoryRecord) -> _Reading | None:
 def _read_statement(content: str, *, is_agent: bool) -> _Reading | None:
     """Return the statement of a memory; None if it has none worth showing.
 
-    An agent's statement is worth it only on a failure, an open task or a finding. The result is cached,
-    since it takes a tenth of a millisecond and is needed for every prompt.
+    An agent's statement is worth showing only if it is about a failure, an open task or a finding. The result
+    is cached, since it takes a tenth of a millisecond and is needed for every prompt.
     """
     if is_sample(content):
         return None

@@ -55,7 +55,7 @@ def _find_form(prose: str) -> tuple[bool, bool]:
 
 
 def has_answer_form(prompt: str, text: str) -> bool:
-    """Return whether a text may answer a prompt: a time for "when", a name for "who", or the same "run 7"."""
+    """Return whether a text may answer a prompt: a time for "when", a name for "who", "run 7" for "run 7"."""
     return bool(
         (_PATTERNS["when"].search(prompt) and says_when(text))
         or (_PATTERNS["who"].search(prompt) and _PATTERNS["name"].search(text))

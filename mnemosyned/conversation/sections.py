@@ -225,9 +225,9 @@ class Relevance:
     def select_relevant_hits(
         self, hits: list[Hit], *, by_words: bool = False
     ) -> list[Hit]:
-        """Return the hits, given best first, that are relevant and not far below the first one's score.
+        """Return the hits, given best first, that are relevant and not far below the first hit's score.
 
-        With `by_words`, neither a time in the message nor a vector makes a hit relevant.
+        With `by_words`, only shared words make a hit relevant: no time in the message and no vector does.
         """
         if not self.has_content or not hits:
             return []
@@ -257,6 +257,6 @@ class Relevance:
 
 
 def _is_keyword(token: TextToken) -> bool:
-    """Return True if a token is neither commonplace nor a word that asks to go on, such as "continue"."""
+    """Return True if a token is not commonplace, and does not only ask to go on, as "continue" does."""
     word = terms.fold_case(token.surface)
     return token.kind not in COMMONPLACE_KINDS and word not in _list_continuations()

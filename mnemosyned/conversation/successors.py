@@ -416,7 +416,7 @@ class SuccessorFinder:
         )
 
     def _list_likenesses(self, quote: InjectedQuote, place: int) -> tuple[float, ...]:
-        """Return the first five features of `list_features`, by vectors, subjects and times."""
+        """Return the five features of `list_features` that need no words: by vectors, subjects and times."""
         newer = self._statements[place]
         id = newer.memory.id
         likeness = self._compare_with_statements(quote.source_id, quote.text)

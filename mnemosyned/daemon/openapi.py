@@ -183,7 +183,7 @@ def _page_paths() -> dict[str, Schema]:
 
 
 def _query_parameter(name: str, schema: Schema, *, required: bool) -> Schema:
-    """Return the description of a request's field, `required` or not, as a query parameter."""
+    """Return the OpenAPI description of a request's field as a query parameter, `required` or not."""
     described = {key: value for key, value in schema.items() if key != "description"}
     if "anyOf" in described:
         described["anyOf"] = list(filter(_fits_in_query, described["anyOf"]))

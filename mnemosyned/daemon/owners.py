@@ -439,7 +439,7 @@ class OwnerResources:
         return owner or ~abs(hash((request.address, owner_of(given))))
 
     def _read_login(self, headers: Mapping[str, str]) -> tuple[TokenCache | None, str]:
-        """Return the cache for a request's sender, and the token or user name; (None, "") without both."""
+        """Return the cache that may know a request's sender, and the token or name; (None, "") without both."""
         given = protocol.bearer_token(headers)
         if given is None:
             name = self._proxy.name_of(headers) if self._proxy else None

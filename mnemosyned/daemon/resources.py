@@ -282,9 +282,9 @@ def audit_resources(
     paths: Mapping[str, str] = LOGGED_PATHS,
     owner: int = 0,
 ) -> dict[str, Resource]:
-    """Return the resources; those at `paths` now write a line to the audit log for each request.
+    """Return the resources; each request for a path in `paths` now also writes a line to the audit log.
 
-    `paths` maps each path to the verb in the line. The sender is `owner`, over the Unix socket, or the
+    `paths` has the verb of the line for each path. The sender is `owner`, over the Unix socket, or the
     `REQUESTER` if `owner` is 0.
     """
     # Loaded here: most daemons keep no log.

@@ -151,7 +151,7 @@ class ImportFormat(ABC):
 
     @abstractmethod
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the source's records after `position`, that of the last record read; empty for all.
+        """Yield the source's records after `position`, the last record's position or "" for all.
 
         Raises `OSError`, and `SourceRefused` if the rest of the source cannot be read.
         """

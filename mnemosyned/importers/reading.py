@@ -261,7 +261,7 @@ class JsonReader:
         """Bytes read since the last element."""
 
     def elements(self) -> Iterator[JsonElement]:
-        """Yield a document's elements: those of a list, or the values of an object, lists element by element.
+        """Yield the elements of a list, or an object's values, with each list's elements in place of the list.
 
         Raises `SourceRefused` at the first text that is not JSON.
         """

@@ -299,7 +299,7 @@ class VectorSearch(Protocol):
     def nearest_and_cosines(
         self, question: bytes, count: int, positions: AbstractSet[int], *, least: float
     ) -> tuple[dict[int, float], dict[int, float]]:
-        """Return the result of `nearest`, and that of `cosines` for the other `positions`."""
+        """Return what `nearest` returns, and what `cosines` returns for the `positions` not in that."""
         nearest = self.nearest(question, count, least=least)
         return nearest, self.cosines(question, positions - nearest.keys())
 

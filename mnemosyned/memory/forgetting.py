@@ -205,7 +205,7 @@ def content_hash(content: str) -> int:
 
 
 def is_made_of_source(id: str) -> bool:
-    """Return whether an id is a hash of what a captured or imported memory was read from."""
+    """Return whether an id is a hash made of the source from which a memory was captured or imported."""
     return _MADE.fullmatch(id) is not None
 
 

@@ -325,7 +325,7 @@ class EndedStatement:
 
     @property
     def words(self) -> str:
-        """The words that no longer apply: those of the clause, or of the sentence."""
+        """The words that no longer apply: the clause, or the whole sentence without a clause."""
         return self.clause or self.sentence
 
     @property

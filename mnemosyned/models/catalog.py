@@ -110,6 +110,7 @@ def check_url(url: str) -> None:
 
 
 def _is_loopback(host: str) -> bool:
+    """Return True if a host is an address of this machine, or "localhost"."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -269,10 +270,11 @@ class _Download:
         return total
 
     def _count_part_bytes(self) -> int:
+        """Return the size in bytes of the part of the file that has been downloaded so far."""
         return os.fstat(self._file.fileno()).st_size
 
     def _read_saved_etag(self) -> str | None:
-        """Return the ETag saved with the file, or None; empty the file unless begun from the same URL."""
+        """Return the ETag saved with the file, or None; empty a file that was begun from another URL."""
         try:
             note = json.loads(_make_metadata_path(self._part).read_text())
             if note["url"] == self._request.url:
@@ -467,8 +469,10 @@ def write_manual_instructions(request: DownloadRequest, target: Path) -> str:
 
 
 def _extract_file_name(url: str) -> str:
+    """Return the name of the file at the end of a URL."""
     return unquote(urlsplit(url).path).rpartition("/")[2]
 
 
 def _make_part_path(path: Path) -> Path:
+    """Return the path at which the download of a file is kept until it is complete."""
     return path.with_name(f"{path.name}.part")

@@ -218,7 +218,7 @@ def _make_chat_handler(llama_cpp: Any, llama: Any) -> Any:  # noqa: ANN401 an op
 
 
 def is_looping(text: str) -> bool:
-    """Return True if a text ends with the same characters again and again, its digits aside."""
+    """Return True if a text ends with a repetition of the same characters, apart from digits."""
     text = _DIGIT.sub("0", text[-LOOP_TIMES * LOOP_PERIOD_MAX :])
     return any(
         text.endswith(text[-size:] * max(LOOP_TIMES, -(-LOOP_CHARS // size)))

@@ -33,7 +33,7 @@ class ModelCounter:
         return self._otherwise.name if self._failed else self._model.name
 
     def count(self, text: str) -> int:
-        """Return the number of tokens of a text by the model, or by `otherwise` once the model has failed."""
+        """Return the number of tokens of a text by the model or, once that has failed, by `otherwise`."""
         if not self._failed:
             try:
                 return self._model.count_tokens(text)
@@ -112,6 +112,7 @@ def _compile_split_pattern(ranks: int) -> re.Pattern[str]:
 
 
 def _list_characters(*categories: str) -> str:
+    """Return all characters of these Unicode categories, such as "Lu", in one text."""
     return "".join(
         chr(at) for at in range(ASTRAL) if unicodedata.category(chr(at)) in categories
     )

@@ -279,7 +279,7 @@ def asked_source(text: str) -> AskedSource:
 
 
 def subject_words(text: str, asked: AskedSource) -> tuple[str, ...]:
-    """Return a question's words about its subject, without names of kinds of source, such as "mail"."""
+    """Return a question's words about its subject, without words such as "mail" for a kind of source."""
     strict = _kind_by_selecting_stem()
     return tuple(
         dict.fromkeys(

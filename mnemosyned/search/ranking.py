@@ -116,7 +116,7 @@ def _merge_word_statistics(corpora: Sequence[Corpus]) -> Corpus:
 def read_documents(
     results: Sequence[RankedResult], readers: Sequence[ReadDocuments]
 ) -> tuple[list[RankedResult], Documents]:
-    """Return the results without lines from other stores than their own, and the documents of all results.
+    """Return the results and the documents of all; leave out lines from another store than their result's.
 
     Each of `readers` reads documents of one store. Removed lines only repeat what a result already says.
     """

@@ -151,8 +151,8 @@ class TermReader:
     def unread_score(self, scores: Sequence[float], idf_sum: float) -> float:
         """Return an estimated score of a text's words beyond its first `READ_CHARS_MAX` characters.
 
-        `scores` are those of the part that was read, by term; `idf_sum` is the sum of the idf of
-        all the question's words that the whole text has.
+        `scores` are the scores of the part that was read, by term; `idf_sum` is the sum of the idf of all the
+        question's words that the whole text has.
         """
         read = sum(idf for idf, score in zip(self.idf, scores, strict=True) if score)
         return (
@@ -700,7 +700,7 @@ def _penalize_little_content(
     scores: Mapping[int, ScoreBreakdown],
     matches: Mapping[int, Match],
 ) -> dict[int, ScoreBreakdown]:
-    """Return all scores, lowered for those of the best texts that add few stems to the question's (`asked`)."""
+    """Return all scores; the best texts that add few stems to the question's (`asked`) get lower ones."""
     lowered = dict(scores)
     best: list[float] = []
     ranked = [(sum(parts), position) for position, parts in scores.items()]

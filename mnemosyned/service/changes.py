@@ -286,7 +286,7 @@ class ChangeService:
     def _make_edit(
         self, before: values.MemoryRecord, changes: dict[str, Any]
     ) -> tuple[MemoryEdit, str]:
-        """Return the edit that sets new values, and how its secrets are treated: kept, masked or empty."""
+        """Return the edit that makes `changes`, and what was done to secrets: "kept", "masked" or ""."""
         now = self.sleeper.cycle.clock.now()
         after = replace(before, **changes)
         if "created_at" in changes:

@@ -552,9 +552,9 @@ def _is_in_scope(
 ) -> bool:
     """Return whether a `statement` of `memory` may end statements of an older memory, the `match`.
 
-    Statements in the first person end only statements of the same speaker; for a person, in any
-    project. Others end statements of the same project or, without one, the same session or source.
-    `projects` gives the project of each session.
+    A statement in the first person ends only the same speaker's statements: a person's in any project. Any
+    other ends statements of the same project or, without one, of the same session or source. `projects` gives
+    the project of each session.
     """
     if "i" in statement.signs:
         if match.role != memory.role:
@@ -569,8 +569,8 @@ def _is_in_scope(
 def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> list[Hit]:
     """Return the hits with notes on ended statements, and the newer memory before the older.
 
-    A hit moves behind other hits that ended whole sentences of its main lines, but not behind those that
-    ended a clause. Secrets are masked unless `reveal`.
+    A hit moves behind other hits that ended whole sentences of its main lines, but not behind hits that ended a
+    clause. Secrets are masked unless `reveal`.
     """
     ids = [id for hit in hits for id in (hit.id, *(line.id for line in hit.lines))]
     ended = store.of(ids) if ids else {}

@@ -264,6 +264,7 @@ class ExchangeService:
             self._exporting.release()
 
     def _wal_bytes(self) -> int:
+        """Return the size in bytes of the database's write-ahead log; 0 for a database on a server."""
         file = self.file
         return backups.file_bytes(file.with_name(f"{file.name}-wal")) if file else 0
 
@@ -445,7 +446,7 @@ class _MoveProgress:
     _moved: int = 0
 
     def note(self, records: Sequence[exchange.AnyRecord], *, moved: bool) -> None:
-        """Count memories and summaries; `moved` is False for those that the target had already."""
+        """Count memories and summaries; set `moved` to False for records that the target had before."""
         count = sum(isinstance(record, _COUNTED) for record in records)
         self._waiting += count
         self._moved += count * moved
@@ -493,6 +494,7 @@ def _encode_comparable(record: exchange.AnyRecord) -> bytes:
 
 
 def _record_name(record: exchange.AnyRecord) -> str:
+    """Return the words that name a record in an error, such as its kind and id."""
     name = next(
         (
             str(getattr(record, key))
@@ -506,7 +508,7 @@ def _record_name(record: exchange.AnyRecord) -> str:
 
 
 def _make_difference_error(record: exchange.AnyRecord) -> InvalidRequest:
-    """Return the error that a record is not the same in the source and target of a move."""
+    """Return the error for a record that differs between the source and the target of a move."""
     return InvalidRequest(
         f"{_record_name(record)} is not the same in both: one of them was changed while it was moved. "
         "Stop what uses them, and move into a new database",

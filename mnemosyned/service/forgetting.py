@@ -245,7 +245,7 @@ class HostedPurger(Purger):
         return False
 
     def finish_earlier(self, unknown: errors.NotFound) -> None:
-        """Do nothing: the host purges, and an id that is unknown here may be that of a group's memory."""
+        """Do nothing: the host purges, and a group's memory may have the id that is unknown here."""
 
     def wait_s(self) -> float | None:
         """Return the seconds within which the host purges."""
@@ -700,8 +700,7 @@ class RetentionService:
     def restore(self, request: verbs.Restore) -> verbs.Restored:
         """Move an archived original back to working memory, pinned, or restore forgotten memories.
 
-        The id is that of a memory or of a forget call. Raises `NotFound`, `InvalidRequest` and
-        `WordsPruned`.
+        The id is a memory's or a forget call's. Raises `NotFound`, `InvalidRequest` and `WordsPruned`.
         """
         try:
             memory = self.store.memories.get(request.id)

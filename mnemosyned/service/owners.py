@@ -158,7 +158,7 @@ class OwnerLimiter:
             self._streams += Counter()  # without those that have none
 
     def list_uses(self, owner: int) -> Iterator[upkeep.LimitUse]:
-        """Yield the limits of an owner that are set, and what is used. Raises `StorageFailed`."""
+        """Yield the limits that an owner has, each with the amount used. Raises `StorageFailed`."""
         for name in OWNER_LIMITS:
             if (limit := self._limit_of(name, owner)) is None:
                 continue

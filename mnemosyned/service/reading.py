@@ -378,8 +378,8 @@ def _select_by_filters(
 ) -> SelectedMemories:
     """Return the memories and learnings that a request's filters select, and the mark of this selection.
 
-    If the request has the mark of a preview, newer ones are left out. The names of filters in the
-    request begin with `prefix`. Raises `InvalidRequest` and `InvalidTime`.
+    If the request has the mark of a preview, records newer than the preview are left out. The names of filters
+    in the request begin with `prefix`. Raises `InvalidRequest` and `InvalidTime`.
     """
     deletion, mark = store.deletion, request.mark
     newest = deletion.newest()

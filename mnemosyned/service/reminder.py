@@ -563,7 +563,7 @@ def _leave_out_rules(
     rules: Sequence[injected.InjectedQuote],
     messages: Mapping[str, str],
 ) -> BearingLine | None:
-    """Return a line without the `rules` of the same message; None if nothing is left.
+    """Return a line without the `rules` that its message states; None if nothing is left.
 
     `messages` has the texts of messages by memory id.
     """

@@ -474,7 +474,7 @@ class MemoryService:
     def search(
         self, query: Query, question: engine_ports.PendingVector | None
     ) -> tuple[SearchCandidates, str]:
-        """Return the candidates for a question, and a note on what the search lacks, or ""."""
+        """Return the candidates for a question, and a note on missing parts of the search, or ""."""
         with self.store.search.one_snapshot():
             candidates = self.store.search.candidates(query)
             is_listing = query.only_then and not query.subject

@@ -247,6 +247,7 @@ class UndoService:
         return unchanged, {CHANGED_SINCE: list(changed)}
 
     def _read_memories(self, steps: Iterable[ActionStep]) -> dict[str, MemoryRecord]:
+        """Return {id: memory} of the stored memories that these steps changed."""
         ids = list(dict.fromkeys(step.memory for step in steps))
         found = _run_chunks(ids, self.store.memories.existing)
         return {memory.id: memory for chunk in found for memory in chunk}

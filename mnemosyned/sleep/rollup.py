@@ -236,7 +236,7 @@ ENDED_ORIGINALS_MAX = 3
 
 
 def _is_all_ended(store: MemoryStore, summary: Episode) -> bool:
-    """Return True if a summary has few originals, and newer memories ended all their statements."""
+    """Return True if a summary has few originals, and newer memories ended each of their statements."""
     if not 0 < summary.item_count <= ENDED_ORIGINALS_MAX:
         return False
     originals = store.memories.originals(summary.id)

@@ -139,7 +139,8 @@ def find_sendable(
     """Return the first byte from `wanted` on that may be sent, and the time of the last `withhold`.
 
     The byte begins a line; None if no line begins after the withheld content. The time is in seconds since
-    1970, 0 for never: a tool may write messages of that time once more. `part` is as for `withhold`.
+    1970, 0 for never; a tool may write a message once more that it had written before. `part` is as for
+    `withhold`.
     """
     try:
         with open(_mark_of(path), encoding="utf-8") as file:

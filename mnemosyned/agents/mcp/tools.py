@@ -300,7 +300,7 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> Json:
 
 
 def _forget_rule(context: ToolContext, rule: Learning, *, confirm: bool) -> Json:
-    """Delete a rule if `confirm` is set, and return {}; otherwise return the fields that preview this."""
+    """Delete a rule if `confirm` is set, and return {}; if it is not, return the fields of a preview."""
     if confirm:
         context.caller.call(conversation.RemoveLearning(rule.id))
         return {}

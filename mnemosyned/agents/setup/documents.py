@@ -169,7 +169,7 @@ class JsonText:
 
 
 def _blank_out(match: re.Match[str]) -> str:
-    """Return blanks for a match of what plain JSON lacks, such as a comment; any other match unchanged."""
+    """Return blanks for a match of a comment or a surplus comma, and the match itself for anything else."""
     return re.sub(r"[^\r\n]", " ", match[0]) if match["blank"] else match[0]
 
 
@@ -359,7 +359,7 @@ def _line_indent(text: str, position: int) -> str:
 
 
 def _indent_before(text: str, position: int) -> str | None:
-    """Return the blanks before a position on its line; None if other text is there or on line one."""
+    """Return the blanks before a position on its line; None if other text is there, or if it is line 1."""
     start = text.rfind("\n", 0, position) + 1
     blanks = text[start:position]
     return blanks if start and not blanks.strip(" \t") else None

@@ -183,7 +183,7 @@ class SetupJournal:
         self._write_edits([*others, edit])
 
     def remove(self, edit: FileEdit) -> None:
-        """Remove an edit from the journal, with its saved content unless another edit needs the same."""
+        """Remove an edit from the journal, and its saved content unless another edit refers to that."""
         self._write_edits([other for other in self.edits if other != edit])
 
     def content_before(self, edit: FileEdit) -> bytes | None:

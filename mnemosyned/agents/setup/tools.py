@@ -246,7 +246,7 @@ def plan_undo(edit: files.FileEdit, journal: files.SetupJournal) -> FileChange:
 def _remove_edit_content(
     edit: files.FileEdit, file: Path, content: bytes | None, journal: files.SetupJournal
 ) -> bytes | None:
-    """Return the content without an edit's parts, except those other tools need; None to delete the file.
+    """Return the content without an edit's parts, except parts that other tools need; None to delete the file.
 
     Raises `FileRefused` if a whole file of ours was changed since the edit.
     """
@@ -489,7 +489,7 @@ class ToolPlan:
 
     @property
     def changed_files(self) -> list[FileChange]:
-        """The planned changes, without files whose content stays the same or has a problem."""
+        """The planned changes, without files that stay the same or cannot be changed."""
         return [change for change in self.changes if change.changes]
 
 

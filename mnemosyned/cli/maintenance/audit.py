@@ -134,7 +134,7 @@ def _audit_files(config: Config) -> list[Path]:
 
 
 def _check_files(files: Sequence[Path], seen: Heads) -> ChainVerifier:
-    """Check the lines of audit files, which must reach the chains' known heads `seen`; return the verifier."""
+    """Check audit files, in which each chain must reach its line in `seen`; return the verifier with faults."""
     verifier = ChainVerifier()
     verifier.seen |= seen
     verifier.note_heads(read_lines(files))

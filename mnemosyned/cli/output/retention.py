@@ -105,7 +105,7 @@ def _backup_text(result: BackedUp) -> str:
 
 
 def _restore_text(result: Restored) -> str:
-    """Return what was put back in working memory, and how its summary changed, as text."""
+    """Return as text which memories returned to working memory, and how their summary changed."""
     if not result.episode:
         return f"{count_of(result.memories, 'memory')} back in working memory"
     change = "was rewritten without it"

@@ -416,7 +416,7 @@ class ProgressLine:
     def advance(self, amount: int, things: int) -> None:
         """Add `amount` to what is done, and draw the line at most every `SHOWN_EVERY_S` seconds.
 
-        `things` is the number of things done; 0 means that an earlier run did this part.
+        `things` is the number of records done; 0 means that an earlier run did this part.
         """
         self.done += amount
         self.things = things

@@ -342,7 +342,7 @@ def _is_no_rule(blanked: str) -> bool:
 
 
 def _is_remedy(text: str) -> bool:
-    """Return True if a text says what to do instead of what a person dislikes, as a rule and not only once."""
+    """Return True if a text says, as a rule, what to do in place of something that a person dislikes."""
     return bool(load_shared_pattern("remedy").match(text)) and not _is_no_rule(text)
 
 
@@ -552,7 +552,7 @@ def _compile_hints(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no
 
 
 def _build_trie_pattern(words: list[str]) -> str:
-    """Return a pattern, branching by letter, of sorted words of which none begins with another."""
+    """Return a pattern, branching by letter, of sorted words; no word may begin with another."""
     by_letter: dict[str, list[str]] = {}
     for word in words:
         by_letter.setdefault(word[:1], []).append(word[1:])

@@ -152,7 +152,7 @@ def listen_on_socket(path: Path) -> Iterator[Listener]:
 
 
 def refused_user_id(connection: socket.socket) -> int | None:
-    """Return a Unix client's user id if it is neither this user nor root, else None."""
+    """Return the user id of a Unix client that is another user, not root; None for an allowed client."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     _, uid, _ = struct.unpack("3i", credentials)
     return None if uid in (0, os.geteuid()) else int(uid)

@@ -227,7 +227,7 @@ class StoreFormat(ImportFormat):
             raise SourceRefused("it has not the form of a store that can be read")
 
     def _find_tables(self, source: ImportSource) -> list[StoreTable]:
-        """Return the tables of the program that a database has, as `_has_table` says."""
+        """Return the program's tables that a database has with their required columns."""
         present = reading.tables_of(source)
         named = [table for table in self._tables if table.name in present]
         if not named:

@@ -291,7 +291,7 @@ class SharedVectors(embedding.EmbeddingThread):
                 self._wake.wait(soonest if next_s is None else min(soonest, next_s))
 
     def _load_index(self, owner: int) -> None:
-        """Load the codes of an owner's vectors; drop those of others beyond limits; log storage errors."""
+        """Load the codes of an owner's vectors; drop others' if there are too many; log storage errors."""
         try:
             store = self._store(owner)
             model = store.known_model(self.identity)

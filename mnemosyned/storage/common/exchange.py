@@ -67,7 +67,7 @@ def _restore_learning(session: CommonSession, learning: Learning) -> exchange.Ou
 
 
 def _restore_log_entry(session: CommonSession, entry: LogEntry) -> exchange.Outcome:
-    """Insert a log entry, under its old number if free, unless stored; return whether it was inserted."""
+    """Insert a log entry unless stored, with its old number if that is free; return whether inserted."""
     known = session.scalar(
         "SELECT 1 FROM consolidation_log WHERE owner = %(owner)s "
         "AND episode_id IS NOT DISTINCT FROM %(episode)s::text AND cycle_id = %(cycle)s "
@@ -313,7 +313,7 @@ class RestoreTransaction(ABC):
 
 
 def _outcome_for_stored_id(content: str | None) -> exchange.Outcome:
-    """Return the outcome for a summary whose id is stored: a conflict, or False if `content` is None."""
+    """Return the outcome for an id that is taken: by a memory with text `content`, a conflict; else "known"."""
     return False if content is None else exchange.OTHER_WORDS
 
 

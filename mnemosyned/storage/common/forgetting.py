@@ -268,7 +268,7 @@ class DeletionStore(StorePart):
         *,
         learned: Sequence[str] = (),
     ) -> Removal:
-        """Return what forgetting these memories and learnings would delete and change; delete nothing."""
+        """Return what a forget of these memories and learnings would delete and change; delete nothing."""
         found = self._find(session, ids)
         originals = [memory for memory in found if memory.episode is not None]
         leaving = Counter(memory.episode or 0 for memory in originals)

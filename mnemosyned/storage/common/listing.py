@@ -295,7 +295,7 @@ class ListStore(StorePart):
     def _existing_prefixes(
         self, session: EngineSession, prefixes: Sequence[str]
     ) -> list[str]:
-        """Return those of `prefixes` that begin the id of at least one memory or summary."""
+        """Return the prefixes with which the id of at least one memory or summary begins."""
 
     @abstractmethod
     def _tier_tables(

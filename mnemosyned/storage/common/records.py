@@ -138,7 +138,8 @@ class IntakeTransaction(ABC):
     ) -> values.Acknowledged | None:
         """Return the answer for a draft stored already, by id or text; None for a new draft.
 
-        `known` is the record with its id. Raises `IdTaken` about `field` if that has another text.
+        `known` is the stored record with the draft's id. Raises `IdTaken` about `field` if its text is another
+        one.
         """
         memory = draft.memory
         if known is None:

@@ -94,7 +94,7 @@ UNLESS_KNOWN = "ON CONFLICT DO NOTHING"
 
 
 def replace_by(key: str, columns: Iterable[str]) -> str:
-    """Return the conflict clause that replaces `columns` of the row with the same `key`."""
+    """Return the conflict clause that replaces `columns` of a stored row if a new row has its `key`."""
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
     return f"ON CONFLICT (owner, {key}) DO UPDATE SET {changes}"
 
@@ -110,7 +110,7 @@ def optional_instant(value: datetime | str | None) -> datetime | None:
 
 
 def episode_changes(values: dict[str, Any], *, is_rollup: bool) -> dict[str, Any]:
-    """Return the columns to update in a rewritten summary: all `values`, or fewer for a roll-up."""
+    """Return the columns to update in a rewritten summary; a roll-up keeps its id, period and parent."""
     if not is_rollup:
         return values
     changes = {key: values[key] for key in values if key not in _KEPT_BY_ROLLUPS}

@@ -57,7 +57,7 @@ class SleepStore(StorePart):
     ) -> list[consolidation.Pending]:
         """Return up to `limit` working memories of a selection, oldest first, neither pinned nor held back.
 
-        A memory dated after `selection.now` is included if that was noticed before `selection.before`.
+        A memory dated after `selection.now` is included if `note_future` noticed it before `selection.before`.
         """
         where, values = self._pending_filter(session, selection)
         pending = session.execute(

@@ -152,7 +152,7 @@ def invalidate(
 
 
 def delete_episode(session: CommonSession, seq: int, id: str) -> None:
-    """Delete an episode without originals and children, and its mark and texts in the log."""
+    """Delete an episode that has no originals left, its mark for rewriting, and its texts in the log."""
     _remove_from_log(session, id)
     session.delete("emptied_episode", episode_seq=seq)
     session.delete_episode(seq)

@@ -442,7 +442,7 @@ class AdministeredOwners:
     def _find_owner(
         self, name: str, *, is_group: bool | None = None
     ) -> tuple[int, bool]:
-        """Return an owner's number, and whether it is a group; arguments and errors as in `number`."""
+        """Return (owner's number, whether it is a group). Raises `NotFound`, also if `is_group` is wrong."""
         found = self._call_as_admin("find_owner", name)
         if not found or is_group not in (None, found[0][1]):
             kind, other = ("group", "an owner") if is_group else ("owner", "a group")

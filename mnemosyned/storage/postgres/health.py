@@ -159,7 +159,7 @@ def exposures(dsn: str) -> list[str]:
 
 
 def line_exposure(host: str, address: str, *, sslmode: str, encrypted: bool) -> str:
-    """Return what is insecure about the connection to a remote server at an IP address; empty if nothing."""
+    """Return why the connection to a remote server's IP address is insecure; empty if it is secure."""
     if host.startswith("/") or (address and ipaddress.ip_address(address).is_loopback):
         return ""
     if not encrypted:

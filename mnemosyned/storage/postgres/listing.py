@@ -157,6 +157,7 @@ class PostgresLists(listing.ListStore):
     def _few_rows_that_may_have_roles(
         self, session: PostgresSession, roles: Sequence[str]
     ) -> list[int] | None:
+        """Return a few row numbers that include all memories with these roles; None if there are many."""
         words = [fulltext.phrase_hashes(session.owner, role) for role in roles]
         if not all(words):
             return None

@@ -180,7 +180,7 @@ def insert_new(
 
 
 def newest_number(session: PostgresSession) -> int:
-    """Return the row number of the newest memory, including those of this transaction."""
+    """Return the row number of the newest memory, which this transaction may have inserted."""
     return int((session.locked_row or (0, 0))[0]) + session.numbered
 
 
@@ -193,7 +193,7 @@ def values_by_column(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _array_text(numbers: Sequence[int] | None) -> str | None:
-    """Return numbers as text such as `{1,2}` for PostgreSQL, None for None; first let other owners run."""
+    """Return numbers as text such as `{1,2}` for PostgreSQL, None for None; other owners' threads run first."""
     pause_for_other_owners()
     return None if numbers is None else f"{{{','.join(map(str, numbers))}}}"
 

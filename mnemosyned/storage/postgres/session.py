@@ -406,6 +406,7 @@ class PostgresSession(CommonSession):
         self.add_to_totals(Tier.EPISODIC, characters=len(episode.content) - before)
 
     def _episode_characters(self, seq: int) -> int:
+        """Return the number of characters of the stored summary at a row number."""
         return int(self.select_value("episode", "length(content)", seq=seq))
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
@@ -579,10 +580,10 @@ class PostgresSession(CommonSession):
 
 
 def _bindable(value: object) -> object:
-    """Return a value as it is bound: times in UTC, lists of numbers or texts as text of an array.
+    """Return a value as it is sent to the server: times in UTC, lists as the text of an array.
 
-    Other values are returned unchanged. The driver would look at each item twice, and prepare the statement
-    anew for numbers of another size.
+    Other values are returned unchanged. With a list, the driver would look at each item twice, and prepare the
+    statement anew for numbers of another size.
     """
     if isinstance(value, datetime):
         return instants.in_zone(value, UTC)

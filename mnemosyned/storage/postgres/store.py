@@ -78,6 +78,7 @@ class PostgresMaintenance(StorePart, ports.MaintenanceStore):
             raise StorageFailed(f"{health.STANDBY}; connect to the primary")
 
     def pool_figures(self) -> engine_ports.PoolFigures:
+        """Return how many connections to the server are lent, and how long requests have waited for one."""
         return self._engine.pool.connections.figures()
 
     def check_ready(self) -> None:

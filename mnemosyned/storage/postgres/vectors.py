@@ -84,6 +84,7 @@ class PostgresVectorSearch(StorePart, engine_ports.StorageSearch):
     def nearest(
         self, session: PostgresSession, question: bytes, count: int, *, least: float
     ) -> dict[int, float]:
+        """Return {row number: cosine} of the `count` nearest vectors, found by pgvector; omit low cosines."""
         rows = self._compare(session, _NEAREST, question, count=count)
         return {seq: cosine for seq, cosine in rows if cosine >= least}
 

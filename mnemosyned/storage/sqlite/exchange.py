@@ -107,6 +107,7 @@ class SqliteRestoring(RestoreTransaction):
     def _insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
+        """Insert restored memories, with index entries, exact values and states, under their row numbers."""
         for memory, seq, home in memories:
             values: Row = (seq, *memory_row(memory))
             if memory.content_hash is not None:  # of words that were pruned

@@ -128,6 +128,7 @@ class SqliteVectors(VectorStore):
         self, session: SqliteSession, query: Query, positions: Sequence[int]
     ) -> list[Match]:
         # Pruned memories are left out: row numbers may come from vectors that were deleted since.
+        """Return the memories at these row numbers that pass a query's filters, with score 0."""
         narrow = memory_filter(query)
         rows = session.column(
             "SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(:positions)) AS f "

@@ -251,6 +251,7 @@ class DatabaseFile:
                 log.warning("permissions_kept", file=str(path), reason=error.strerror)
 
     def _companion_paths(self) -> tuple[Path, ...]:
+        """Return the paths of the write-ahead log and the log's index next to the database."""
         return tuple(
             self.path.with_name(self.path.name + suffix) for suffix in COMPANIONS
         )

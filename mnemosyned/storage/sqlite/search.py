@@ -158,6 +158,7 @@ class SqliteLists(listing.ListStore):
     def _few_rows_that_may_have_roles(
         self, session: SqliteSession, roles: Sequence[str]
     ) -> list[int] | None:
+        """Return a few row numbers that include all memories with these roles; None if there are many."""
         if not all(any(map(str.isalnum, role)) for role in roles):
             return None
         rows = session.execute(

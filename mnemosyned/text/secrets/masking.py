@@ -276,7 +276,7 @@ def mask_metadata(
 
 
 def _mask_value(value: Any, key: str, levels: int) -> Any:  # noqa: ANN401 whatever JSON can hold
-    """Return a JSON value with secrets masked, as `mask_metadata` does; `key` is the value's name."""
+    """Return a JSON value with secrets masked, and as a whole if its name `key` is that of a secret."""
     if isinstance(value, str):
         masked = mask_secrets(value)
         if masked != value:
