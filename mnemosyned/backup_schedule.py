@@ -76,7 +76,7 @@ class BackupRetention:
 
 
 def backup_name(moment: datetime, *, scheduled: bool) -> str:
-    """Return a backup's file name, such as `memory-20260310T082000Z.db` or with `.auto.db`."""
+    """Return a backup's file name, such as `memory-20260310T082000Z.db`, or `….auto.db` if `scheduled`."""
     kind = ".auto" if scheduled else ""
     return f"memory-{in_zone(moment, UTC):{STAMP}}{kind}.db"
 

@@ -97,7 +97,7 @@ def _with_id(memory: object) -> object:
 
 
 def result_of(request: Request[R], answer: http.HttpResponse, address: Address) -> R:
-    """Return the result in the daemon's response to a request. Raises the daemon's error."""
+    """Return the result in `answer`, the daemon's response to a request. Raises the daemon's error."""
     if answer.status == 200:
         return parse_result(type(request), answer.body)
     raise refusal_of(answer, answer.body, address)

@@ -244,7 +244,7 @@ class ClosedOnFailure:
 
 
 def is_quiet(connection: socket.socket) -> bool:
-    """Return True if the daemon has neither closed an idle connection nor sent unexpected bytes."""
+    """Return True if an idle connection is still open, and the daemon has sent no unexpected bytes."""
     arrivals = select.poll()
     arrivals.register(connection.fileno(), select.POLLIN)
     pending = getattr(connection, "pending", None)  # of TLS: what is read already

@@ -149,7 +149,7 @@ class InjectedQuote:
         return "earlier in part" if lasts else "earlier"
 
     def assemble(self, chars_max: int) -> str:
-        """Return the quote as a list item, followed by its related quotes in parentheses."""
+        """Return the quote as a list item in `chars_max` characters, then its related quotes in parentheses."""
         first, *others = (line.text for line in self.lines(chars_max))
         notes = ""
         for each, text in zip(self.related, others, strict=True):

@@ -184,7 +184,7 @@ class AutoPolicy:
         values: Sequence[Detail],
         earlier: summary_message.SummaryContent,
     ) -> tuple[summary_message.SummaryContent, str]:
-        """Return a summary's content, and why the model failed to write its prose, or an empty text."""
+        """Return a summary's content, made of `originals`; and why the model wrote no prose, or ""."""
         secrets = [value for value in values if value.sensitive]
         room = budget.compute_share(
             budget.compute_share(self.max_tokens, SUMMARY_FRACTION),
@@ -388,7 +388,7 @@ class RoundsPolicy:
     def _summarize_runs(
         self, done: compaction.Compaction, runs: Iterator[range]
     ) -> compaction.Compaction:
-        """Return the compaction with each range of messages replaced by a summary, unless it is longer."""
+        """Return the compaction with each range in `runs` replaced by a summary, unless that is longer."""
         messages = done.messages
         kept: list[Message] = []
         made: list[_RoundSummary] = []

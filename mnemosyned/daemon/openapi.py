@@ -197,7 +197,7 @@ def _query_parameter(name: str, schema: Schema, *, required: bool) -> Schema:
 
 
 def _fits_in_query(schema: Schema) -> bool:
-    """Return True if a field can be in a URL query: no object, and no list of anything but texts."""
+    """Return True if a field fits in a URL query: it is no object, and if a list, a list of texts alone."""
     if "anyOf" in schema:
         return any(each != NULL and _fits_in_query(each) for each in schema["anyOf"])
     if schema.get("type") == "array":

@@ -78,7 +78,10 @@ class WorkerProcess(Generic[R]):
         return self._process.pid
 
     def limit(self, seconds: float, why: str) -> bool:
-        """Have the process killed in `seconds`, replacing any other limit; return False if it has ended."""
+        """Have the process killed in `seconds`, in place of any other limit; return False if it has ended.
+
+        `why` is the reason for the log.
+        """
         with self._guard:
             if self.ending or self._process.poll() is not None:
                 return False

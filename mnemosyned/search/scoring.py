@@ -233,7 +233,7 @@ class TermReader:
         return self._score_max[term] * count / (count + self._passage_saturation)
 
     def _best_passage(self, places: Mapping[int, Sequence[int]]) -> Mapping[int, int]:
-        """Return {term number: count} in the best-scoring passage of a long text."""
+        """Return {term number: count} in the best-scoring passage of a long text, by the terms' `places`."""
         first = min(map(min, places.values()))
         if max(map(max, places.values())) < first + self._passage_chars:
             return {term: len(found) for term, found in places.items()}
@@ -671,7 +671,7 @@ def _score_candidate(
 
 
 def _weigh_time(question: _QuestionTraits, created_at: datetime) -> float:
-    """Return the weight of a candidate's time: within a time in the question, near it, or 0."""
+    """Return the weight of a candidate's time: high in a time that the question names, low near one, else 0."""
     weight = 0.0
     for span, nearby in question.spans:
         if span.since <= created_at < span.until:

@@ -36,7 +36,7 @@ class WordRows(Protocol):
         ...
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
-        """Return up to `limit` of the newest rows that have all of these words, newest first."""
+        """Return up to `limit` of the newest rows with a word of each part of `having`, newest first."""
         ...
 
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:

@@ -541,7 +541,7 @@ class WindowService:
     def _make_archived_part(
         self, id: str, conversation: IdentifiedConversation, said: datetime
     ) -> ArchivedPart:
-        """Return a message as a memory, or for a truncated one with stored original, its compaction's id."""
+        """Return a message to archive as a memory, or the id of the compaction that has its full original."""
         own = conversation.original(id)
         archived_as = archived.find_original_id(own)
         stored_compaction = (

@@ -554,7 +554,7 @@ class Reminder:
 
 
 def _compare(score: float, least: float) -> str:
-    """Return in words how well a line fits, and how well it has to; both may be negative."""
+    """Return a line's `score`, and the `least` score to be given, in words; both may be negative."""
     return f"({score:.3f}, needed {least:.3f})"
 
 

@@ -145,7 +145,7 @@ _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
 def refused_tcp_user(connection: socket.socket) -> int | None:
-    """Return the user id of a local TCP client if it is neither this user nor root; None if allowed.
+    """Return the user id of a local TCP client that is another user, not root; None for an allowed client.
 
     Other users could see the one-time address in the browser's arguments, and use it first. A client missing
     from the kernel's table is refused as `UNKNOWN_USER`. If the table cannot be read, all are allowed.

@@ -117,7 +117,7 @@ def read_comments() -> dict[str, str]:
 
 
 def is_changeable(setting: SettingInForce) -> bool:
-    """Return True if a page may change a setting, and neither option nor variable overrides the file."""
+    """Return True if a page may change a setting, and no option or variable overrides the file."""
     return setting.key in CHANGEABLE and not setting.origin.startswith(FIXED)
 
 

@@ -192,7 +192,7 @@ def post(path: str, body: bytes) -> tuple[int, bytes]:
 
 
 def print_once(answer: bytes) -> None:
-    """Stop the alarm and print a JSON object, unless one was printed before; ignore a closed output."""
+    """Stop the alarm and print `answer`, unless an answer was printed before; ignore a closed output."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     global _printed  # noqa: PLW0603 a process prints once
     if _printed:

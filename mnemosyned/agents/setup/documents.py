@@ -245,7 +245,7 @@ def _find_deepest_node(
 
 
 def _find_member_index(container: JsonNode, step: str | int) -> int | None:
-    """Return the index of a member or element; None if missing. Raises `FileRefused` for a repeated key."""
+    """Return the index of the member or element `step`; None if missing. Raises `FileRefused` if repeated."""
     if isinstance(container.data, list):
         is_element = isinstance(step, int) and step < len(container.members)
         return int(step) if is_element else None

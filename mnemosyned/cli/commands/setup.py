@@ -133,7 +133,7 @@ def tools_table(plans: list[ToolPlan]) -> str:
 def plan_data(
     plan: ToolPlan, failures: list[str], *, written: bool
 ) -> dict[str, object]:
-    """Return a tool's plan as a dictionary for JSON, with the setup's `failures`."""
+    """Return a tool's plan as a dictionary for JSON, with `failures`, and whether it was `written`."""
     target = plan.target
     return {
         "tool": target.name,

@@ -386,7 +386,7 @@ def hook_lines(agents: Sequence[AgentActivity], now: datetime) -> list[str]:
 
 
 def event_lines(happened: Sequence[Event], limit: int) -> list[str]:
-    """Return the newest events as lines, oldest first, failed requests preferred."""
+    """Return up to `limit` of the newest events as lines, oldest first; failed requests are preferred."""
     news = [event for event in happened if event.kind is not EventKind.CYCLE_PROGRESS]
     failures = [event for event in news if event.kind is EventKind.REFUSED]
     others = [event for event in news if event.kind is not EventKind.REFUSED]

@@ -716,7 +716,7 @@ def check_spool(installation: Installation) -> Iterator[Finding]:
 
 
 def _find_abandonment(folder: Path) -> tuple[str, str]:
-    """Return why no hook can send the calls in a spool, or "" if one may, and a shell command for help."""
+    """Return why no hook can send the calls in a spool ("" if one may), and a shell command that helps."""
     _, server, number, group = (*folder.name.split("@", 3), "", "", "")[:4]
     with suppress(ValueError):  # whatever uses a damaged login says so
         if number.isdigit() and (saved := saved_connection()):

@@ -194,7 +194,7 @@ class ActiveLearnings:
     def _find_on_subject(
         self, meaning: InstructionMeaning, *, negative: bool
     ) -> Iterator[Learning]:
-        """Yield indexed learnings on a subject, only negative ones or only positive ones."""
+        """Yield indexed learnings on the subject of `meaning`, only negative ones or only positive ones."""
         by_word = [
             self._by_key.get(("subject", word, negative), {})
             for word in meaning.subject

@@ -135,7 +135,7 @@ class EventLoop:
         return self
 
     def is_running(self) -> bool:
-        """Return whether the event loop serves clients: neither stopped nor failed."""
+        """Return whether the event loop serves clients: it was not stopped and has not failed."""
         return self._thread.is_alive()
 
     def is_working(self) -> bool:

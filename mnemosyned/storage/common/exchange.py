@@ -58,7 +58,7 @@ _EPISODE_FIELDS = {each.name for each in fields(Episode)}.intersection(
 
 
 def _restore_learning(session: CommonSession, learning: Learning) -> exchange.Outcome:
-    """Insert a learning unless the id is stored; return whether it was inserted, or the conflict."""
+    """Insert a learning, unless its id is stored; return True, False if known, or the conflict."""
     text = session.select_value("learning", "text", id=learning.id)
     if text is None:
         rows.LEARNINGS.add(session, learning, seq=session.new_number())
@@ -484,7 +484,7 @@ class ExportSnapshot(ABC):
         return {"memory": memories, "episode": episodes}
 
     def _episodes(self, chosen: str) -> Iterator[exchange.Record]:
-        """Yield episodes that meet a condition on alias `e`, and after every episode its originals."""
+        """Yield episodes that meet the SQL condition `chosen` on alias `e`; after each come its originals."""
         whole = f"e.level = 0 AND {chosen}"
         # Two streams in the same order, so that an episode costs no round trip.
         originals = self._memories(self._archived.format(episodes=whole, where="1 = 1"))

@@ -163,7 +163,7 @@ class LearningStore(StorePart):
     def add(
         self, session: CommonSession, learning: Learning
     ) -> tuple[Learning, list[str]]:
-        """Store a learning, unless it repeats another or corrects none; return it and the superseded ids."""
+        """Store a learning, unless it repeats another or corrects none; return it and the ids it superseded."""
         return LearningRows(session).keep(learning)
 
     @reads

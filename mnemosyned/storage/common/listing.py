@@ -101,7 +101,7 @@ def column_conditions(
 
 
 def covering_conditions(chosen: MemoryFilter, column: str = "e.{}") -> list[Condition]:
-    """Return the conditions for summaries (table alias `e`) that may cover memories of a filter."""
+    """Return the conditions for summaries (table alias `e`) that may include memories which pass a filter."""
     return [
         *column_conditions(chosen.summary_columns, column),
         *time_conditions(chosen, first="e.covers_from", last="e.covers_until"),
@@ -515,7 +515,7 @@ class ListStore(StorePart):
     def _rows_if_few(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[int] | None:
-        """Return the row numbers that an indexed part of a filter selects; None without one, or if many."""
+        """Return the row numbers that an indexed part of a filter selects; None if it has none, or for many."""
         if prefixes:
             return self._few_where(
                 session, wanted.tier, _prefix_condition(prefixes, "m.id")

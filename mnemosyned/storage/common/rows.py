@@ -206,7 +206,7 @@ class RecordTable(Generic[T]):
         return self.kind(**record_fields(self.kind, self.columns, row), **others)
 
     def find(self, session: CommonSession, condition: str, /, **named: Any) -> list[T]:  # noqa: ANN401 any column
-        """Return the owner's records that an SQL clause, such as "AND id = …", selects and orders."""
+        """Return the owner's records that `condition`, such as "AND id = …" in SQL, selects and orders."""
         rows = session.execute(
             f"SELECT {self.columns} FROM {self.name} WHERE owner = %(owner)s {condition}",
             **named,

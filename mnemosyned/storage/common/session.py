@@ -131,7 +131,7 @@ def _equalities(values: Mapping[str, object]) -> tuple[str, dict[str, object]]:
 
 
 def _insert_statement(table: str, names: Iterable[str], conflict: str) -> str:
-    """Return the INSERT statement for a row with these columns, with a bind value named after each."""
+    """Return the INSERT statement for a row with these columns, with a bind value named after each column."""
     quoted = ", ".join(f'"{name}"' for name in names)
     marks = ", ".join(f"%({name})s" for name in names)
     return (

@@ -254,7 +254,7 @@ class SleepStore(StorePart):
 def _check_originals_unchanged(
     session: CommonSession, promotions: Sequence[Promotion]
 ) -> None:
-    """Raise `BatchChanged` if an original was edited since, or superseded although a summary mentions it."""
+    """Raise `BatchChanged` if an original was edited since it was read, or is superseded but in the summary."""
 
     def find_any(
         ids: Collection[str], table: str, condition: str, **values: object

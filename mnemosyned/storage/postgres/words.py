@@ -81,7 +81,7 @@ class PostgresWords(WordRows):
                 self._expected[forms] = max(limit, self._expected.get(forms, 0))
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
-        """Return the newest rows that have all of these words, newest first."""
+        """Return up to `limit` of the newest rows with a word of each part of `having`, newest first."""
         if len(having) == 1 and len(having[0]) == 1:
             forms = tuple(having[0][0])
             newest = self._newest_known(forms, limit)
@@ -146,9 +146,9 @@ class PostgresWords(WordRows):
         return _WordRows(rows, len(rows) + is_all)
 
     def _rows_among_few(self, forms: Forms) -> _WordRows | None:
-        """Return the rows of a word that pass the filter, if few rows do; else None.
+        """Return the rows of a word that pass the filter, if few rows pass and all rows of the word are known.
 
-        None also if not all rows of the word in the whole memory are known.
+        Otherwise return None.
         """
         if self.rows_if_few is None or self._everything is None:
             return None

@@ -368,10 +368,10 @@ class DatabaseFile:
             log.error("rescue_failed", presence=presence.value, reason=why)  # noqa: TRY400 tried again
 
     def _leave_overwritten(self, log_copy: Path) -> None:
-        """Give the path a file with what was written there, apart from the open one and its log.
+        """Copy what another program wrote over the open file to a new file, and give that file the path.
 
-        SQLite would write the log into it. The log becomes `log_copy`. Raises `OSError`, also while the
-        file is still being written.
+        SQLite would otherwise write the log into what was written. The log becomes `log_copy`. Raises
+        `OSError`, also while the file is still being written.
         """
         path, changed_ns = self.path, os.fstat(self._descriptor).st_mtime_ns
         time.sleep(SETTLE_S)

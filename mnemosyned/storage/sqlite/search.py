@@ -222,7 +222,7 @@ class FtsWords(WordRows):
         return int(row[0])
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
-        """Return the newest rows that have all of these words, newest first."""
+        """Return up to `limit` of the newest rows with a word of each part of `having`, newest first."""
         matches = {"memory_fts": all_of(having)}
         if self._glued:
             matches["memory_gram_fts"] = all_of(

@@ -61,7 +61,7 @@ class RecordSummary:
 
 
 def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return {key: items}, both in the order of their first occurrence."""
+    """Return {key: items}, keys and items in the order of their first occurrence."""
     groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)

@@ -91,7 +91,7 @@ def sought_words(statement: Statement) -> tuple[str, ...]:
 
 
 def may_end_plainly(statement: Statement) -> bool:
-    """Return True if a rule here may apply to a statement without a word such as "now": "the flag is off"."""
+    """Return True if these rules may apply to a statement without a word such as "now": "the flag is off"."""
     if find_change(statement):
         return True
     return len(statement.words) <= SHORT_MAX and bool(
@@ -367,7 +367,7 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
 
 
 def _is_added(name: StatementWord, statement: Statement) -> bool:
-    """Return True if a name or German noun follows a verb that may have several: "Anna speaks German"."""
+    """Return True if `name` follows a verb that may have several objects at once: "Anna speaks German"."""
     verb = statement.frame[max(0, statement.frame.index(name) - 1)]
     is_object = "german" in statement.signs and verb.kind == "word"
     return verb.key in _ADDITIVE or (is_object and not find("using", statement))
@@ -477,7 +477,7 @@ def _find_product(statement: Statement) -> tuple[str, frozenset[str], frozenset[
 
 
 def _replaces_product(old: Statement, new: Statement) -> bool:
-    """Return True if `new` replaces a product in `old` by one of the kind: "we migrated to Postgres"."""
+    """Return True if `new` replaces a product in `old` by another of its kind: "we migrated to Postgres"."""
     product, products, names = _find_product(new)
     was = {word.key for word in old.words} - LIGHT
     return (
