@@ -26,7 +26,7 @@ ANSWER_CHARS_MAX = 200
 MESSAGE_CHARS_MAX = 2_000
 """Characters read at the end of an agent's message."""
 AFTER_MAX = 4
-"""Sentences of reasons behind a proposal; more are on something else."""
+"""Sentences of reasons behind a proposal, without those of lists; more are on something else."""
 STATEMENT_CHARS_MAX = 240
 OPTIONS_MIN = 2
 VALUE_WORDS_MAX = 4
@@ -79,7 +79,9 @@ def read_answer(message: str, answer: str) -> AnsweredProposal | None:
     read = read or sentences[:1]
     first = " ".join(read)
     said = first.lower()
-    if len(said) != len(first) or len(said) > ANSWER_CHARS_MAX or is_question(answer):
+    is_mocking = any(_PATTERNS["mocking"].search(each.lower()) for each in sentences)
+    is_long = len(said) != len(first) or len(said) > ANSWER_CHARS_MAX
+    if is_long or is_mocking or is_question(answer):
         return None
     chosen = _PATTERNS["option"].match(said)
     if chosen and (found := _find_option(message, chosen["which"])):
@@ -93,7 +95,8 @@ def read_answer(message: str, answer: str) -> AnsweredProposal | None:
         return AnsweredProposal(
             kind, option, sentence, change, is_option=True, is_changed=bool(change)
         )
-    assent = _PATTERNS["assent"].match(said)
+    # "Go" alone agrees, too: the whole answer comes first.
+    assent = agrees(said) or _PATTERNS["assent"].match(said)
     is_later = _PATTERNS["later"].search(said)
     is_no = _PATTERNS["no"].match(said) and not _PATTERNS["no_refusal"].search(said)
     named = _PATTERNS["named"].match(said)
@@ -150,8 +153,11 @@ def _find_option(message: str, name: str) -> tuple[str, str] | None:
     ]
     sentence = split_sentences(items[names.index(name)]["text"])[0][0]
     option = _clean(sentence)
-    is_work = _PATTERNS["momentary"].search(option.lower())
-    if not offers or is_work or any(map(_PATTERNS["next"].search, offers)):
+    lows = [_clean(item["text"]).lower() for item in items]
+    is_work = any(map(_PATTERNS["momentary"].search, lows))
+    is_answer = _PATTERNS["assent"].match(option.lower())
+    is_next = any(map(_PATTERNS["next"].search, offers))
+    if not offers or is_work or is_answer or is_next:
         return None
     whole = (each for each in list_sentences(message) if each.endswith(sentence))
     return next(whole, sentence), option
@@ -187,7 +193,9 @@ def _find_proposal(message: str) -> tuple[str, str] | None:
     if named and (option := _find_option(message, named["which"])):
         sentence, statement = option
         after = []
-    is_other = len(after) > AFTER_MAX or (
+    is_withdrawn = any(_PATTERNS["withdrawn"].search(each.lower()) for each in after)
+    reasons = [each for each in after if not _PATTERNS["bullet"].match(each)]
+    is_other = len(reasons) > AFTER_MAX or (
         after
         and is_question(after[-1])
         and not _PATTERNS["go_ahead"].search(after[-1].lower())
@@ -198,7 +206,13 @@ def _find_proposal(message: str) -> tuple[str, str] | None:
     )
     is_aside = is_work or _PATTERNS["aside"].search(sentence.lower())
     is_name = statement.isascii() and " " not in statement
-    if is_name or len(statement) > STATEMENT_CHARS_MAX or is_other or is_aside:
+    if (
+        is_name
+        or len(statement) > STATEMENT_CHARS_MAX
+        or is_other
+        or is_aside
+        or is_withdrawn
+    ):
         return None
     return sentence, statement
 
@@ -233,10 +247,22 @@ def _repeats(text: str, statement: str) -> bool:
 
 
 def _is_change(text: str) -> bool:
-    """Return True if the rest of an answer changes what was proposed, without a condition or further work."""
+    """Return True if the rest of an answer changes what was proposed, without condition, objection or work."""
     low = text.lower()
     is_but = _PATTERNS["but"].match(low)
-    return bool(is_but and not _PATTERNS["no_change"].search(low))
+    names_person = is_but and _ACTOR.match(text[is_but.end() :])
+    return bool(
+        is_but
+        and not names_person
+        and not _PATTERNS["no_change"].search(low)
+        and not _PATTERNS["objection"].search(low)
+    )
+
+
+_ACTOR = re.compile(
+    r"[A-Z][^\W\d_]+ (?!instead|statt|only|for|in|on|with|and|or|für|per|para|pour)[^\W\d_]"
+)
+"""A name with a verb, as in "but Ann said no"."""
 
 
 def _replace_value(statement: str, change: str) -> str:
