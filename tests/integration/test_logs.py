@@ -20,7 +20,12 @@ from support.settings import config_by_words
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.cli.maintenance.service import readable_line
-from mnemosyned.errors import DatabaseUnreachable, MnemosynedError, StorageFailed
+from mnemosyned.errors import (
+    BatchChanged,
+    DatabaseUnreachable,
+    MnemosynedError,
+    StorageFailed,
+)
 from mnemosyned.logs import ROOT, LineHandler, configure_logs, log_failure, logger
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
@@ -174,6 +179,17 @@ def test_upkeep_that_fails_has_a_traceback_but_for_a_lost_database(
     assert (line["event"], line["level"]) == ("upkeep_put_off", level)
     assert ("exception" in line) == (level == "error")
     assert error.message in str(line)
+
+
+def test_a_conflict_has_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs(level="info", form="json")
+
+    log_failure("rollup_failed", BatchChanged("it was changed concurrently"), items=2)
+
+    (line,) = lines(capsys.readouterr().err)
+    assert line["level"] == "warning"
+    assert line["reason"] == "it was changed concurrently"
+    assert "exception" not in line
 
 
 def test_the_log_does_not_quote_a_text_that_is_not_utf8(
