@@ -312,6 +312,7 @@ class MemoryService:
         """Queue restored memories for endings and vectors; start a cycle if working memory is too full."""
         self.sleeper.changed_at = time.monotonic()
         self.endings.read_again()
+        self.endings.on_found()
         self.vectors.note_new_memories()
         self.sleeper.enforce_cap()
 

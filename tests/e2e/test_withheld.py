@@ -224,11 +224,17 @@ def test_with_settings_that_cannot_be_read_what_is_said_waits(laptop: Laptop) ->
     assert len(laptop.waiting) == 1
 
 
-def test_an_agents_tools_send_nothing_of_an_excluded_folder(laptop: Laptop) -> None:
+@pytest.mark.parametrize("project", ["", "."])
+def test_an_agents_tools_send_nothing_of_an_excluded_folder(
+    laptop: Laptop, project: str
+) -> None:
     laptop.set("hooks:\n  exclude: [~/client]\n")
+    of_parent = str(laptop.machine.home / project) if project else ""
 
     with pumping(
-        laptop.machine.home, directory=laptop.client, **laptop.variables
+        laptop.machine.home,
+        directory=laptop.client,
+        **{**laptop.variables, "CLAUDE_PROJECT_DIR": of_parent},
     ) as pump:
         pump.initialize()
         refused = pump.call("remember", content=SECRET)

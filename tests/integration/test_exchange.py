@@ -208,6 +208,44 @@ def test_two_memories_become_one(mine: Person, other: Person) -> None:
     assert other.restore_from(mine).stored == {}
 
 
+def test_an_ending_of_a_newer_export_is_left_out_of_the_older_summary(
+    mine: Person, other: Person
+) -> None:
+    facts = "The worker listens on 7070, and Priya owns the retries."
+    reports = [f"Report {n:02} of the harbor is at desk {n}." for n in range(12)]
+    mine.remember_all(*reports, facts)
+    mine.sleep(force=True)
+    other.service.restore_lines(b"".join(mine.exported()[1:]), "first")
+    told = [each.content for each in other.list(tier=Tier.EPISODIC).episodes]
+    mine.call(Remember("The worker listens on 7071 now.", session="s"))
+    assert mine.endings().endings
+
+    other.service.restore_lines(b"".join(mine.exported()[1:]), "second")
+
+    now = [each.content for each in other.list(tier=Tier.EPISODIC).episodes]
+    assert any(facts in each for each in told)
+    assert not any(facts in each for each in now)
+    assert any("Priya owns the retries." in each for each in now)
+
+
+def test_a_whole_export_keeps_the_summaries_of_its_ended_statements(
+    mine: Person, other: Person
+) -> None:
+    mine.remember_all("My desk is in room 5.", "From now on, my desk is in room 6.")
+    mine.sleep(force=True)
+    assert mine.endings().endings
+    lines = mine.exported()[1:]
+    endings = [line for line in lines if b'"record":"ending"' in line]
+    assert endings
+
+    for part in ([line for line in lines if line not in endings], endings):
+        other.service.restore_lines(b"".join(part), "first")
+
+    episodes = records(mine.exported(), "episode")
+    assert episodes
+    assert records(other.exported(), "episode") == episodes
+
+
 def test_cycles_wait_until_the_last_line(lab: Lab) -> None:
     postponed_s: list[float] = []
     service = exchange_of(lab, postpone_cycles=postponed_s.append)

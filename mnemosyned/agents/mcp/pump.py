@@ -91,13 +91,16 @@ class PumpedDaemon:
         # Loaded here: a daemon on this machine needs nothing of it.
         from mnemosyned.agents.hooks import withheld  # noqa: PLC0415
 
-        folder = origin["claude_directory"] or origin["directory"]
         try:
-            if withheld.is_excluded(withheld.own_settings(), [folder]):
-                raise DaemonLost(
-                    f"{folder} is in hooks.exclude of this machine's settings, so nothing of it is sent "
-                    f"to {self._address}"
-                )
+            settings = withheld.own_settings()
+            for folder in filter(
+                None, (origin["claude_directory"], origin["directory"])
+            ):
+                if withheld.is_excluded(settings, [folder]):
+                    raise DaemonLost(
+                        f"{folder} is in hooks.exclude of this machine's settings, so nothing of it is "
+                        f"sent to {self._address}"
+                    )
         except ConfigInvalid as error:
             raise DaemonLost(error.message) from error
 

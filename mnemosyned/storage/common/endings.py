@@ -49,13 +49,6 @@ def episodes_of_older(session: CommonSession, newer: Sequence[str]) -> set[int]:
     return _episodes_of(session, older) if older else set()
 
 
-def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
-    """Insert an ending unless stored; return whether it was inserted, None if a memory is missing."""
-    if len(session.positions_of([ending.older, ending.newer])) < 2:
-        return None
-    return ENDINGS.add(session, ending, UNLESS_KNOWN)
-
-
 def read_ended(
     session: CommonSession, ids: Sequence[str]
 ) -> dict[str, tuple[values.EndedStatement, ...]]:

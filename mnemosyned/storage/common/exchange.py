@@ -29,7 +29,7 @@ from mnemosyned.storage.common import (
     surroundings,
     undo,
 )
-from mnemosyned.storage.common.endings import restore_ending
+from mnemosyned.storage.common.endings import empty_summaries
 from mnemosyned.storage.common.injections import insert_injection, read_injections
 from mnemosyned.storage.common.records import insert_compaction
 from mnemosyned.storage.common.session import (
@@ -105,8 +105,8 @@ RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], exchange.Outcome]] 
     **{
         table.kind: partial(table.add, conflict=UNLESS_KNOWN)
         for table in (*rows.EXPORTED_TABLES, *rows.MOVED_TABLES)
+        if table is not rows.ENDINGS
     },
-    EndingRecord: restore_ending,  # unlike other rows, endings refer to memories
 }
 """Functions that store a record, for each kind that refers to no memory."""
 
@@ -138,6 +138,7 @@ class RestoreTransaction(ABC):
         )
         for kind, store in RESTORERS.items():
             self._restore_records(by_kind[kind], partial(store, self._session))
+        self._restore_records(by_kind[EndingRecord], self._restore_ending)
         self._restore_records(by_kind[exchange.KeptVector], self._restore_vector)
         return self._outcome
 
@@ -266,6 +267,26 @@ class RestoreTransaction(ABC):
             "episode", {"parent_id": rollup.id}, id=list(rollup.summary_of)
         )
         return True
+
+    def _restore_ending(self, ending: EndingRecord) -> exchange.Outcome:
+        """Store an ending unless stored; return the outcome, None if a memory is not stored.
+
+        If the older memory was stored before this import, its summary still says what ended, and is emptied.
+        """
+        positions = self._session.positions_of([ending.older, ending.newer])
+        if len(positions) < 2:
+            return None
+        is_new = rows.ENDINGS.add(self._session, ending, UNLESS_KNOWN)
+        if is_new and self._action and not ending.undone:
+            imported = self._session.select_value(
+                "undo_action", "seq", id=self._action.id, kind=self._action.kind.value
+            )
+            seq, _ = positions[ending.older]
+            if not self._session.select_value(
+                "undo_step", "1", action=imported, memory_seq=seq
+            ):
+                empty_summaries(self._session, [ending.older])
+        return is_new
 
     @abstractmethod
     def _highest_row_number(self) -> int:
