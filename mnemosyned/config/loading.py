@@ -104,10 +104,19 @@ def make_paths_absolute(key: str, value: str, folder: Path) -> str:
     value = value.strip()
     if key not in {*PATHS, *_LISTS, "config"} or "://" in value or value in _NO_PATHS:
         return value
-    paths = value.split(os.pathsep) if key in _LISTS else [value]
+    paths = _split_list(value) if key in _LISTS else [value]
     return os.pathsep.join(
         path if path.startswith("~") else str(folder / path) for path in paths
     )
+
+
+def _split_list(text: str) -> list[str]:
+    """Return the parts of a list that is written with colons, as in $PATH, or as in the file: [~/a, ~/b]."""
+    if text.startswith("[") and text.endswith("]"):
+        parts = [part.strip().strip("\"'") for part in text[1:-1].split(",")]
+    else:
+        parts = text.split(os.pathsep)
+    return [part for part in parts if part]
 
 
 def settings_variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
@@ -308,7 +317,7 @@ def value_from_text(key: str, text: str, *, where: str = "") -> Any:  # noqa: AN
     if KEYS.get(key) is bool:
         value = _YES_AND_NO.get(value.casefold(), value)
     if value in ("", "null"):
-        value = None
+        value = [] if key in _LISTS else None
     elif key in ("owners.limits_by_owner", "oidc.scopes"):
         with suppress(msgspec.DecodeError):  # it is checked as it is then
             value = msgspec.json.decode(value)
@@ -327,7 +336,7 @@ def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # 
             f"{place}there is no setting {key}{_suggest_name(key)}", field=key
         )
     if key in _LISTS and isinstance(value, str):
-        value = [part for part in value.split(os.pathsep) if part]
+        value = _split_list(value)
     try:
         converted = msgspec.convert(value, KEYS[key], strict=strict)
     except msgspec.ValidationError as error:

@@ -113,6 +113,20 @@ def test_paths_are_kept_absolute(tmp_path: Path, file: Path) -> None:
     assert "database" not in file.read_text()
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [("[~/client, '~/bank']", '["~/client", "~/bank"]'), ("[]", "[]"), ("", "[]")],
+)
+def test_a_list_may_be_written_as_in_the_file(
+    tmp_path: Path, file: Path, text: str, written: str
+) -> None:
+    file.write_text("hooks:\n  exclude: [~/other]\n")
+
+    assert run(tmp_path, "set", "hooks.exclude", text).returncode == 0
+
+    assert f"  exclude: {written}\n" in file.read_text()
+
+
 def test_the_doctor_warns_of_a_relative_path(tmp_path: Path, file: Path) -> None:
     file.write_text("backup:\n  dir: copies\nllm:\n  model_path: none\n")
 
