@@ -279,6 +279,15 @@ def test_a_database_in_use_is_not_repaired(home: Home) -> None:
     assert list(dangling(home.database)) == ["exact values of nothing"]
 
 
+def test_what_is_left_of_a_former_database_is_found(home: Home) -> None:
+    for name in ("replaced-20261130T222411Z", "replaced-20261130T222411Z-log"):
+        Path(f"{home.database}.{name}").write_bytes(bytes(1_000_000))
+
+    (text,) = [each.text for each in look(home) if "former database" in each.text]
+
+    assert text == "2 files of a former database set aside, 2.0 MB"
+
+
 def test_no_database_at_all_is_nothing_wrong(home: Home) -> None:
     home.database.unlink()
 

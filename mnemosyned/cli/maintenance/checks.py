@@ -488,11 +488,12 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
     asides = [
         *database.parent.glob(f"{name}.before-restore-*Z"),
         *database.parent.glob(f"{name}.replaced-*Z"),
+        *database.parent.glob(f"{name}.replaced-*Z-log"),
     ]
     if asides:
         size = sum(map(backups.file_bytes, asides)) / 1e6
-        text = f"{count_of(len(asides), 'former database')} set aside, {size:,.1f} MB"
-        yield note(CHECK, text, f"ls -l {database}.*-*Z")
+        text = f"{count_of(len(asides), 'file')} of a former database set aside, {size:,.1f} MB"
+        yield note(CHECK, text, f"ls -l {database}.*-*Z*")
 
 
 def _file_findings(path: Path) -> Iterator[Finding]:
@@ -700,7 +701,8 @@ def check_spool(installation: Installation) -> Iterator[Finding]:
             continue
         oldest = min(file.lstat().st_mtime for file in calls)
         age_s = datetime.now(UTC).timestamp() - oldest
-        text = f"{count_of(len(calls), 'call')} of agents' hooks wait in {folder}"
+        waiting = "wait" if len(calls) > 1 else "waits"
+        text = f"{count_of(len(calls), 'call')} of agents' hooks {waiting} in {folder}"
         is_local = folder.name == "spool"
         whose = "" if is_local else f" for {folder.name.removeprefix('spool@')}"
         reason, command = _find_abandonment(folder)
