@@ -253,6 +253,23 @@ def test_status_and_doctor_say_what_is_excluded_here(daemon: Daemon) -> None:
     file.write_text("hooks:\n  tell: false\n  exclude: [~/client, /w/x]\n")
 
     words = "agents are given nothing (hooks.tell); nothing of ~/client, /w/x"
-    for command in ("status", "doctor"):
-        shown = daemon.mnem(command).stdout.decode()
+    for command in ("status", "doctor", "setup --check"):
+        shown = daemon.mnem(*command.split()).stdout.decode()
         assert words in " ".join(shown.split()), shown
+
+
+def test_a_briefing_says_where_agents_get_nothing_of_it(daemon: Daemon) -> None:
+    file = daemon.home / ".config" / "mnemosyned" / "mnemosyned.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("hooks:\n  exclude: [~/client]\n")
+    daemon.mnem("learn", "Always taste first.")
+
+    def remark(folder: str) -> bytes:
+        done = daemon.mnem("briefing", "--project", str(daemon.home / folder))
+        assert b"Always taste first." in done.stdout
+        return done.stderr
+
+    assert b"hooks.exclude has this folder" in remark("client/src")
+    assert remark("shop") == b""
+    file.write_text("hooks:\n  tell: false\n")
+    assert b"hooks.tell is off" in remark("shop")

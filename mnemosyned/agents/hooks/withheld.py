@@ -106,6 +106,18 @@ def describe_own_settings() -> str:
     return "; ".join(filter(None, parts))
 
 
+def describe_silence(directory: str) -> str:
+    """Return in words why agents in a directory are given nothing; empty if they are.
+
+    Raises `ConfigInvalid`.
+    """
+    settings = own_settings()
+    if settings is None or (settings.tell and not is_excluded(settings, [directory])):
+        return ""
+    reason = "hooks.exclude has this folder" if settings.tell else "hooks.tell is off"
+    return f"agents are given nothing of this here: {reason}"
+
+
 def is_excluded(settings: OwnSettings | None, directories: Iterable[str]) -> bool:
     """Return whether one of these directories is in a folder that the settings exclude."""
     return settings is not None and any(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import msgspec
 
+from mnemosyned.agents.hooks.withheld import describe_silence
 from mnemosyned.cli import arguments, calls, ids, options, registry, verb_command
 from mnemosyned.cli.output import listing, terminal
 from mnemosyned.cli.output.show import RENDERERS, Renderer, open_printer, show
@@ -96,6 +98,8 @@ def briefing(
             client, conversation.Briefing(project=key, prompt=prompt)
         )
     show(told)
+    if silence := describe_silence(project or str(Path.cwd())):
+        click.echo(silence, err=True)
     return 0 if told.lines else options.EXIT_NOTHING
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from mnemosyned import paths, socket_path
+from mnemosyned.agents.hooks.withheld import describe_own_settings
 from mnemosyned.agents.setup import files, parts
 from mnemosyned.agents.setup.targets import TARGETS, write_packages
 from mnemosyned.agents.setup.tools import (
@@ -492,8 +493,10 @@ class SetupRun:
         else:
             self._report_problems([f"{program} does not exist" for program in missing])
             self._say_text(checks_text(checks, daemon=daemon))
-            if memories:
-                self._say_text(_fill_paragraph(memories, indent=""))
+            own = describe_own_settings()
+            for text in (memories, own and f"hooks on this machine: {own}"):
+                if text:
+                    self._say_text(_fill_paragraph(text, indent=""))
         failed = any(check.set_up and check.problems for check in checks)
         return options.EXIT_NOTHING if problem or failed or missing else 0
 
