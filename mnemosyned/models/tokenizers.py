@@ -29,7 +29,7 @@ class ModelCounter:
 
     @property
     def name(self) -> str:
-        """Name of the counter in use: the model's, or the other one's after a failure."""
+        """Name of the counter in use: the model's, or after a failure that of `otherwise`."""
         return self._otherwise.name if self._failed else self._model.name
 
     def count(self, text: str) -> int:

@@ -491,7 +491,7 @@ class DeletionStore(StorePart):
         return optional_instant(final_at)
 
     def forget_orphaned_names(self) -> None:
-        """Erase the sessions and sources of logs and compactions that no memory or summary has."""
+        """Erase from logs and compactions the names of sessions and sources that no memory or summary has."""
         for column, nameless in (("session_id", ""), ("source", None)):
             named = " UNION ".join(
                 f"SELECT {column} AS name FROM {table} "

@@ -17,7 +17,7 @@ _HOMES = {Tier.WORKING: "fresh", Tier.ARCHIVE: "placed"}
 
 
 def tier_condition(tier: Tier | None) -> list[listing.Condition]:
-    """Return the condition for memories (table alias `m`) of a tier; no condition for None, both tiers."""
+    """Return the condition for memories (table alias `m`) of a tier; none for None, which is both tiers."""
     if tier is None:
         return []
     home = _HOMES.get(tier, "placed")

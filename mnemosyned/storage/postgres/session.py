@@ -372,6 +372,7 @@ class PostgresSession(CommonSession):
         )
 
     def positions_of(self, ids: Sequence[str]) -> dict[str, edit.Position]:
+        """Return {id: (row number, row number of the episode or None)} of the memories with these ids."""
         rows = self.execute(
             "SELECT m.id, m.seq, (SELECT p.episode_seq FROM placed AS p "
             "WHERE p.owner = %(owner)s AND p.seq = m.seq) FROM memory AS m "
@@ -430,6 +431,7 @@ class PostgresSession(CommonSession):
         self.add_to_totals(Tier.EPISODIC, count=-1, characters=-characters)
 
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
+        """Return {id: memory} for these ids, from one table, each part of `IDS_PER_QUERY` ids oldest first."""
         memories: dict[str, MemoryRecord] = {}
         for start in range(0, len(ids), IDS_PER_QUERY):
             rows = self.execute(
@@ -441,6 +443,7 @@ class PostgresSession(CommonSession):
         return memories
 
     def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
+        """Return {row number: memory} for the memories of both tiers at these row numbers."""
         rows = self.execute(MEMORIES_AT, seqs=list(seqs)) if seqs else ()
         return {row[0]: memory_from(row[1:]) for row in rows}
 

@@ -159,6 +159,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
         return self.executemany(translate(sql), bound).rowcount if bound else 0
 
     def positions_of(self, ids: Sequence[str]) -> dict[str, edit.Position]:
+        """Return {id: (row number, row number of the episode or None)} of the memories with these ids."""
         among = "WHERE id IN (SELECT value FROM json_each(:ids))"
         rows = self.execute(
             f"SELECT id, seq, NULL FROM working_memory {among} "
@@ -168,6 +169,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
         return {id: (seq, episode) for id, seq, episode in rows}
 
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
+        """Return {id: memory} for these ids, working memory first, the oldest first in each tier."""
         positions = self.positions_of(ids).values()
         found = self.memories_at([seq for seq, _ in positions])
         working_first = sorted(
@@ -181,6 +183,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
         return {memory.id: memory for _, memory in working_first}
 
     def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
+        """Return {row number: memory} for the memories of both tiers at these row numbers."""
         among = (json.dumps(list(seqs)),)
         working = self.execute(
             f"SELECT seq, {MEMORY_FIELDS} FROM working_memory WHERE {SEQ_AMONG}", among
@@ -213,6 +216,7 @@ class SqliteSession(sqlite3.Connection, session.CommonSession):
         return map(detail_from, rows)
 
     def totals(self) -> dict[Tier, tuple[int, int]]:
+        """Return {tier: (entries, characters)} from the table that triggers keep up to date."""
         rows = self.execute("SELECT tier, count, characters FROM tier_totals")
         return {Tier(tier): (count, characters) for tier, count, characters in rows}
 

@@ -245,6 +245,7 @@ def _find_ungrounded_values(
 
 
 def _blank_out(text: str, start: int, stop: int) -> str:
+    """Return the text with blanks from `start` to `stop`, at the same length."""
     return f"{text[:start]}{' ' * (stop - start)}{text[stop:]}"
 
 

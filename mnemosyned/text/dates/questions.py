@@ -335,6 +335,7 @@ def _unit_span(unit: str, step: str, today: datetime) -> TimeSpan:
 
 
 def _year_span(today: datetime, year: int) -> TimeSpan:
+    """Return the span of a year, in the zone of `today`."""
     first = today.replace(year=year, month=1, day=1)
     return TimeSpan(first, shift_months(first, 12))
 
