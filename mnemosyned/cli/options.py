@@ -157,7 +157,7 @@ FORMAT_HELP = (
 
 
 def chosen_format() -> str:
-    """Return the output format of the option or MNEM_FORMAT, else table at a terminal, or tsv.
+    """Return the output format of the option or MNEM_FORMAT; without both, table at a terminal, else tsv.
 
     Raises `click.UsageError` for an unknown format in MNEM_FORMAT.
     """

@@ -79,7 +79,7 @@ class _Values:
 
 
 def with_default_model(config: Config) -> Config:
-    """Return the settings; without a model or endpoint, with the default model if installed."""
+    """Return the settings, with the default model if it is installed and they name no model or endpoint."""
     file = models_dir() / DEFAULT_MODEL
     if config.llm.model_path or config.llm.endpoint or not file.exists():
         return config

@@ -244,7 +244,7 @@ class SuccessorFinder:
     def _add_related(
         self, newest: InjectedQuote, others: Sequence[InjectedQuote]
     ) -> InjectedQuote:
-        """Return `newest` with related quotes of `others`, up to limits: new to the agent, with new words."""
+        """Return `newest` with related quotes, within limits: quotes of `others` that are new and add words."""
         related = {each.id: each for each in newest.related}
         keywords = find_keywords(newest.text)
         for each in others:

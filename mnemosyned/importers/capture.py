@@ -117,7 +117,7 @@ class DueQueue:
             return ""
 
     def _find_first_due(self, default: float) -> float:
-        """Return the earliest due time by `time.monotonic`, or `default`; remove replaced due times."""
+        """Return the earliest due time, in monotonic seconds, or `default`; remove replaced due times."""
         while self._heap:
             due, name = self._heap[0]
             if name in self._waits and self._waits[name][0] == due:

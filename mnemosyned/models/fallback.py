@@ -73,7 +73,7 @@ class CircuitBreaker:
         return ended
 
     def record_rejection(self, reason: str) -> bool:
-        """Count a rejected answer; return True and open the breaker after too many in a row, else close it."""
+        """Count a rejected answer and close the breaker; after too many in a row, open it and return True."""
         self._rejected += 1
         if self._rejected < REJECTED_IN_A_ROW_MAX:
             self.reason, self._opened, self._cool_down = "", None, COOL_DOWN

@@ -195,7 +195,7 @@ class Corpus:
         return VAGUE * idf if word.lower() in STOP_WORDS else idf
 
     def rarity(self, frequency: int) -> float:
-        """Return the idf of a word, or anything else, that `frequency` memories have."""
+        """Return the idf of a word, or of another feature, that `frequency` memories have."""
         return log(1 + max(0.0, self.count - frequency + 0.5) / (frequency + 0.5))
 
 

@@ -156,7 +156,7 @@ class Purger:
             return self._run_due_or_log()
 
     def _run_purge(self) -> bool:
-        """Purge the files; return whether no deleted text is left, else plan the next attempt."""
+        """Purge the files; return True if no deleted text is left, else plan an attempt and return False."""
         began = time.monotonic()
         clean = False
         try:

@@ -275,7 +275,7 @@ class CycleRequest:
         return self.trigger is consolidation.Trigger.SHUTDOWN
 
     def select(self, *, cutoff: datetime, now: datetime) -> consolidation.Selection:
-        """Return the request's selection, or else the memories of its session, or all, from before `cutoff`.
+        """Return the request's selection; without one, the memories before `cutoff`, of its session if named.
 
         Memories that an undo holds back beyond `now` are left out. With `force`, memories of any age are
         selected, and also those held back.

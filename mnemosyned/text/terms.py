@@ -530,7 +530,7 @@ def split_compound(word: str) -> tuple[str, ...]:
 
 
 def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return (word of `content`, compound with it) pairs, such as (`call`, `oncall`) for "on call".
+    """Return (word of `content`, compound that has the word) pairs, such as (`call`, `oncall`) for "on call".
 
     A compound is a word without its hyphens, two neighbors, or a verb with a prefix that ends the text.
     """

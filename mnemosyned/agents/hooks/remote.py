@@ -139,7 +139,7 @@ def _withhold(
 def find_directories(
     fields: Fields, environment: Mapping[str, str], own: str
 ) -> list[str]:
-    """Return the directories that an event names, the project's first, or else `own`, the hook's."""
+    """Return the directories that an event names, the project's first; without any, `own`, the hook's."""
     variables = [name for name in client.ENVIRONMENT if name.endswith("_PROJECT_DIR")]
     named = [environment.get(name, "") for name in variables]
     return [*filter(None, [*named, client.find_directory(fields)])] or [own]

@@ -148,7 +148,7 @@ def error_message(error: ProtocolError, id: str | int | None) -> Json:
 
 
 def readable_id(message: object) -> str | int | None:
-    """Return the id of a decoded message, even an invalid one; None without a valid id."""
+    """Return the id of a decoded message, also of an invalid message; None if it has no valid id."""
     id = message.get("id") if isinstance(message, dict) else None
     return id if isinstance(id, str | int) and not isinstance(id, bool) else None
 

@@ -32,7 +32,7 @@ from mnemosyned.verbs import listing, memories as verbs
 
 
 def highlight(text: str, matching: Sequence[str]) -> str:
-    """Return a text with the words bold and underlined that match the words of a query."""
+    """Return a text with each word bold and underlined that matches one of `matching`, a query's words."""
     parts: list[str] = []
     end = 0
     for start, stop in find_matching_words(text, matching):

@@ -92,7 +92,7 @@ def _forget_notes(result: Forgotten) -> Iterator[str]:
 
 
 def _backup_text(result: BackedUp) -> str:
-    """Return path, size and counts of a backup, and faults, which the database has as well."""
+    """Return path, size and counts of a backup, and the faults that it shares with the database."""
     whole = (
         f"{result.file}: {result.bytes / 1e6:,.1f} MB, {count_of(result.memories, 'memory')}, "
         f"{count_of(result.episodes, 'summary')}; written and verified"

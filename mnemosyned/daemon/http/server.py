@@ -327,7 +327,7 @@ class EventLoop:
         self._activity.connections[connection.local] += 1
 
     def _drop_stalled(self, state: ConnectionState, *, reserved: bool = False) -> bool:
-        """Close the connection longest in a state, beyond the grace time; return False if none is beyond.
+        """Close the connection that is in a state longest, if beyond the grace time; return False if none is.
 
         With `reserved`, consider only connections with memory reserved for a body. Clients over TCP are
         closed first, as other users can connect there.

@@ -138,7 +138,7 @@ def _value_of(row: Row, named: str) -> object:
 
 
 def list_in(value: object) -> list[Any]:
-    """Return up to `ITEMS_MAX` items of a list or a JSON list, or other text as one item; else no item."""
+    """Return up to `ITEMS_MAX` items of a list or JSON list; any other text is one item, anything else none."""
     if isinstance(value, str):
         parsed = _json_in(value)
         value = parsed if isinstance(parsed, list) else [value] if value else []

@@ -245,7 +245,7 @@ class VectorIndex(VectorCodes, VectorSearch):
     def nearest_and_cosines(
         self, question: bytes, count: int, positions: AbstractSet[int], *, least: float
     ) -> tuple[dict[int, float], dict[int, float]]:
-        """Return {position: cosine} of the `count` nearest with `least` or more, and of other `positions`."""
+        """Return {position: cosine} of the `count` nearest, and another for the other `positions`."""
         likely = dict.fromkeys(self.likely_nearest(question, READ))
         near = self.cosines(question, [*likely, *(positions - likely.keys())])
         found = [pair for pair in near.items() if pair[0] in likely]
@@ -332,5 +332,5 @@ class StorageIndex:
         return False
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:  # noqa: ARG002
-        """Remove nothing from the storage; count `positions`, from 0 if `after` is 0, else in addition."""
+        """Remove nothing, as the storage does so; count `positions`, from 0 again if `after` is 0."""
         self._count = len(positions) + (self._count if after else 0)

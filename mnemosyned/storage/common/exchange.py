@@ -58,7 +58,7 @@ _EPISODE_FIELDS = {each.name for each in fields(Episode)}.intersection(
 
 
 def _restore_learning(session: CommonSession, learning: Learning) -> exchange.Outcome:
-    """Insert a learning, unless its id is stored; return True, False if known, or the conflict."""
+    """Insert a learning unless its id is stored; return True if inserted, False if known, or the conflict."""
     text = session.select_value("learning", "text", id=learning.id)
     if text is None:
         rows.LEARNINGS.add(session, learning, seq=session.new_number())
@@ -334,7 +334,7 @@ class RestoreTransaction(ABC):
 
 
 def _outcome_for_stored_id(content: str | None) -> exchange.Outcome:
-    """Return the outcome for an id that is taken: by a memory with text `content`, a conflict; else "known"."""
+    """Return the outcome for a taken id: a conflict if it is a memory's, with text `content`; else False."""
     return False if content is None else exchange.OTHER_WORDS
 
 

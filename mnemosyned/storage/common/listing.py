@@ -493,7 +493,7 @@ class ListStore(StorePart):
     def _memory_conditions(
         self, wanted: ListFilter, prefixes: Sequence[str], table: str = "m"
     ) -> list[Condition]:
-        """Return the conditions of a filter for memories (table alias `m`), with the times of `table`."""
+        """Return a filter's conditions for memories (alias `m`); times and row numbers are those of `table`."""
         searched, moment = self._searched, f"{table}.created_at"
         conditions = [
             *column_conditions(wanted.columns, searched.format("m.{}")),

@@ -239,7 +239,7 @@ class CachedRows(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The size of the entry in the cache, in numbers."""
+        """The size of the entry in the cache: the count of its numbers."""
         return len(self.rows) + _ENTRY_NUMBERS
 
     def has_newest(self, limit: int) -> bool:

@@ -137,7 +137,7 @@ def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
 def _apply_migrations(
     connection: psycopg.Connection[Row], files: list[Path], known: int
 ) -> None:
-    """Apply missing migrations, each in a transaction; end others' connections if older programs must stop.
+    """Apply missing migrations, each in a transaction; close the connections of older programs that must stop.
 
     Raises `LockNotAvailable` after a short wait.
     """

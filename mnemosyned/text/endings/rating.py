@@ -336,7 +336,7 @@ def plain_margin(features: Sequence[float]) -> float:
 
 
 def _compare_former(old: Statement, new: Statement) -> tuple[float, float]:
-    """Return the share of former values in `new` that occur in `old`, and their share of the words of `old`.
+    """Return the share of former values in `new` that `old` has, and the share of words of `old` that they are.
 
     The first share is -1 if `new` names no former value.
     """

@@ -71,7 +71,7 @@ def moves_thing(old: Statement, new: Statement) -> bool:
 
 
 def value_margin(old: Statement, new: Statement) -> float:
-    """Return how far to lower the odds needed if two statements give two values of one thing; else 0.
+    """Return by how much lower odds are enough if two statements give one thing two values; else 0.
 
     "For the phone we pay 89 euros" and "the phone costs 104 euros from May" share a noun and have a number
     with one unit, a time, weekday or date each. Few words of only one of them may tell other things apart.
@@ -162,7 +162,7 @@ def _rate_other_name(old: Statement, new: Statement) -> float:
 
 
 def _list_end(statement: Statement, other: Statement) -> list[StatementWord]:
-    """Return the last words of a statement, which `other` lacks, if `other` has all words before; else []."""
+    """Return the last words of a statement, if `other` has all words before them but none of them; else []."""
     words = [w for w in statement.words if w.key not in SOFT | WORDS["staying"]]
     are_fresh = [not is_among(word.key, other) for word in words]
     is_end = are_fresh[:1] == [False] and are_fresh == sorted(are_fresh)
