@@ -219,7 +219,7 @@ def find_statements(
 def _tell_proposal(
     answered: AnsweredMemory, found: _Reading | None
 ) -> ProjectStatement:
-    """Return a proposal, its answer and the statement `found` beside it as one statement of both people."""
+    """Return a proposal, its answer and the statement `found` with it as one statement of both people."""
     asked, answer, proposal, topic = answered
     text = proposal.text
     if proposal.is_option and topic and (problem := _quote_problem(topic)):

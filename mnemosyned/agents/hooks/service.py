@@ -197,7 +197,7 @@ class HookService:
         """Create or update the agent's session of a call, with transcript and time seen; return the session.
 
         With a new session, earlier sessions under the project's `former` keys get its present key. Without
-        `former`, the keys are found in the folder.
+        `former`, the keys are those that the folder's project had.
         """
         now = self._clock.now()
         known = self._agents.session(call.session)

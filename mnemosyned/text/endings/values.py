@@ -170,7 +170,7 @@ def _list_end(statement: Statement, other: Statement) -> list[StatementWord]:
 
 
 def _read_value(statement: Statement, other: Statement) -> tuple[str, dict[str, str]]:
-    """Return the kind of the only value that `other` lacks, else "", and {missing word: word before it}."""
+    """Return the kind of the only value that `other` lacks, or "", and {missing word: word before it}."""
     kinds: set[str] = set()
     rest: dict[str, str] = {}
     narrowing = WORDS["narrowing"] | WORDS["back"]

@@ -591,7 +591,7 @@ def _find_codes(name: SecretName) -> Iterator[Secret]:
 
 
 def _find_identity_numbers(name: SecretName) -> Iterator[Secret]:
-    """Yield the number of a person after its name; one without letters only if no other words are between."""
+    """Yield the number of a person after its name; digits alone must follow with no words between."""
     for link in find_value_links(name):
         value = _IDENTITY.match(name.text, link.start)
         if value and (value["letters"] or not link.apart):
