@@ -104,10 +104,15 @@ class Context(_MessageRequest[Assembled], frozen=True, kw_only=True):
         Tokens | None, doc("tokens reserved for tool definitions")
     ] = None
     memory_fraction: Annotated[
-        Fraction | None, doc("share of the remaining tokens for recalled memories")
+        Fraction | None,
+        doc(
+            "maximum share of the remaining tokens for recalled memories; by default "
+            "that of the settings, and more if tokens are left unused"
+        ),
     ] = None
     learnings_fraction: Annotated[
-        Fraction | None, doc("share of the remaining tokens for learnings")
+        Fraction | None,
+        doc("maximum share of the remaining tokens for learnings; by default likewise"),
     ] = None
     fresh_tail: Annotated[Few | None, doc("newest messages that are always kept")] = (
         None
