@@ -217,7 +217,7 @@ class Reminder:
                 if line.score >= score_min and line.quote.id not in told:
                     lines.append(line)
                 elif misses:
-                    reason = f"fits too little {_compare(line.score, score_min)}"
+                    reason = f"fits too little: {_compare(line.score, score_min)}"
                     misses.add(line.quote, reason, lacks=score_min - line.score)
         # A proposal is told with its answer.
         answered = {each.memory.id: each for each in read if each.answer_id}
@@ -345,11 +345,11 @@ class Reminder:
             if each.confidence < least:
                 if misses is None:
                     break
-                reason = f"a rule that is not likely to apply {compared}"
+                reason = f"a rule that is not likely to apply: {compared}"
                 quote = quote_learning(learning, edits, reason=reason)
                 misses.add(quote, reason, lacks=least - each.confidence)
                 continue
-            reason = f"a rule for this ({each.reason})"
+            reason = f"a rule for this ({each.reason}): {compared}"
             chosen.setdefault(
                 learning.id, quote_learning(learning, edits, reason=reason)
             )
@@ -409,7 +409,7 @@ class Reminder:
         for each in statements:
             score = scores.get(each.memory.id, -1.0)
             if score < least:
-                fault = f"fits too little {_compare(score, least)}"
+                fault = f"fits too little: {_compare(score, least)}"
             elif each.memory.id in known:
                 fault = "the session has it already"
             elif edits.is_dropped(each.memory.id):
@@ -420,7 +420,7 @@ class Reminder:
                 fault = ""
             if fault and misses is None:
                 continue
-            reason = f"fits {_compare(score, least)}"
+            reason = f"fits: {_compare(score, least)}"
             quote = quote_memory(each.memory, each.text, edits, reason=reason)
             if not fault:
                 lines.append(BearingLine(score, quote))
@@ -555,7 +555,7 @@ class Reminder:
 
 def _compare(score: float, least: float) -> str:
     """Return a line's `score`, and the `least` score to be given, in words; both may be negative."""
-    return f"({score:.3f}, needed {least:.3f})"
+    return f"{score:.3f}, needed {least:.3f}"
 
 
 def _leave_out_rules(

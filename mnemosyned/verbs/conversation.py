@@ -112,7 +112,10 @@ class Context(_MessageRequest[Assembled], frozen=True, kw_only=True):
     ] = None
     learnings_fraction: Annotated[
         Fraction | None,
-        doc("maximum share of the remaining tokens for learnings; by default likewise"),
+        doc(
+            "maximum share of the remaining tokens for learnings; by default that of the "
+            "settings, and more if tokens are left unused"
+        ),
     ] = None
     fresh_tail: Annotated[Few | None, doc("newest messages that are always kept")] = (
         None

@@ -675,7 +675,7 @@ def test_a_prompts_briefing_shows_what_it_is_told_and_what_it_nearly_was(
     assert all(line.text and line.reason for line in hidden.missed)
     beside = shop.briefing(project="/w/shop", prompt="Write a haiku on autumn leaves.")
     assert not beside.lines
-    assert all("likely" in line.reason for line in beside.missed)
+    assert all("likely to apply: 0." in line.reason for line in beside.missed)
 
 
 def test_an_example_of_the_documentation_is_left_out_as_such(shop: Shop) -> None:
