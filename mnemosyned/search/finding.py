@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from heapq import nlargest
 from itertools import takewhile
 from operator import itemgetter
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.periods import Level, period_of
@@ -66,8 +67,15 @@ class OriginalTotals:
     """Version of the indexed words; it changes whenever any process changes them."""
 
 
-IndexedTable = Literal["memory", "episode"]
-"""Whether a full-text index contains all originals or all summaries."""
+class TermRows(NamedTuple):
+    """For each term of a question, the newest `LISTED_MAX` rows that have it and pass the filters."""
+
+    memory_grams: Sequence[Collection[int]] = ()
+    """Memories with each character pair or part of a name."""
+    episode_words: Sequence[Collection[int]] = ()
+    """Summaries with any form of each word."""
+    episode_grams: Sequence[Collection[int]] = ()
+    """Summaries with each character pair or part of a name."""
 
 
 class TimedMemory(NamedTuple):
@@ -92,19 +100,13 @@ class SearchIndex(Protocol):
         """Return the word index: of all memories, or only of memories that pass a query's filters."""
         ...
 
-    def rows_with_grams(
-        self, table: IndexedTable, terms: Sequence[str], query: Query
-    ) -> Sequence[Collection[int]]:
-        """Return, for each term, the newest `LISTED_MAX` rows that contain it.
+    def rows_with_terms(
+        self, query: Query, words: Sequence[Forms], *, summaries: bool
+    ) -> TermRows:
+        """Return the rows of a question's terms, apart from the memories with its words.
 
-        Terms are character pairs or parts of names.
+        `words` are the forms of each word. Without `summaries`, no summaries are looked up.
         """
-        ...
-
-    def episodes_with_words(
-        self, words: Sequence[Forms], query: Query
-    ) -> Sequence[Collection[int]]:
-        """Return, for each word, the row numbers of the newest `LISTED_MAX` summaries with any of its forms."""
         ...
 
     def memories_of_time(
@@ -197,9 +199,16 @@ def find_candidates(
         return SearchCandidates(index.read_matches(scores, {}))
     mentioning = _find_mentions(index, query) if query.spans else frozenset()
     limits = CandidateLimits.for_question(query)
-    matches, more = _find_matches(index, query, corpus, looked_up, limits)
+    has_summaries = totals.slept and query.tier not in (Tier.WORKING, Tier.ARCHIVE)
+    term_rows = TermRows()
+    if not query.only_then:
+        forms = [corpus.forms(query.terms, word) for word in query.terms.words]
+        term_rows = index.rows_with_terms(query, forms, summaries=has_summaries)
+    grams = term_rows.memory_grams
+    find = partial(_find_matches, index, query, corpus, looked_up, grams=grams)
+    matches, more = find(limits=limits)
     if more and are_crowded([match.content for match in matches], query.limit):
-        matches, _ = _find_matches(index, query, corpus, looked_up, limits.widen())
+        matches, _ = find(limits=limits.widen())
     if query.spans or query.order:
         matches += _find_by_time(index, query, matches, mentioning)
     memories = {match.position: match for match in matches}
@@ -209,13 +218,17 @@ def find_candidates(
     found = SearchCandidates(
         list(memories.values()), beside=beside, corpus=corpus, mentioning=mentioning
     )
-    if not totals.slept or query.tier in (Tier.WORKING, Tier.ARCHIVE):
+    if not has_summaries:
         return found
     if query.only_then:
         period = None if query.asked else only_period_asked(query)
         summary = index.summary_of_period(*period) if period else None
         return replace(found, summary=summary)
-    episodes = _find_episodes(index, query, corpus, limits.total)
+    worths = list(map(corpus.idf, query.terms.words))
+    episodes = _best_sums(term_rows.episode_words, worths, limits.total)
+    scored = _score_by_grams(term_rows.episode_grams, corpus, limits.total)
+    for seq, score in scored.items():
+        episodes[seq] = episodes.get(seq, 0.0) + score
     matched = {
         match.episode for match in memories.values() if match.episode is not None
     }
@@ -228,11 +241,15 @@ def _find_matches(
     query: Query,
     corpus: Corpus,
     looked_up: LookedUpRows,
+    *,
+    grams: Sequence[Collection[int]],
     limits: CandidateLimits,
 ) -> tuple[list[Match], bool]:
-    """Return the memories that match by words, best first, and whether more matches may exist."""
+    """Return the memories that match by words, best first, and whether more matches may exist.
+
+    `grams` are the rows with each character pair or part of a name.
+    """
     scores: dict[int, float] = {}
-    grams: dict[int, float] = {}
     more = False
     if not query.only_then:
         scores, more = top_candidates(
@@ -255,9 +272,8 @@ def _find_matches(
             looked_up=looked_up,
         )
         scores = {**matches, **scores}
-    if not query.only_then:
-        grams = _score_by_grams(index, "memory", query, corpus, limits.total)
-    for seq, score in grams.items():
+    by_grams = _score_by_grams(grams, corpus, limits.total)
+    for seq, score in by_grams.items():
         scores[seq] = scores.get(seq, 0.0) + score
     # A question with a name or a number is answered only by a memory that contains it.
     is_specific = any(
@@ -267,9 +283,9 @@ def _find_matches(
         for span in query.spans:
             listed = _scores_by_time(index, query, span, limit=limits.total)
             scores = {**listed, **scores}
-            grams |= listed
+            by_grams |= listed
     ranked = sorted(scores, key=scores.__getitem__, reverse=True)
-    return index.read_matches({seq: scores[seq] for seq in ranked}, grams), more
+    return index.read_matches({seq: scores[seq] for seq in ranked}, by_grams), more
 
 
 def overlapping_span(query: Query, span: TimeSpan) -> TimeSpan:
@@ -356,26 +372,11 @@ def _find_neighbors(
 
 
 def _score_by_grams(
-    index: SearchIndex, table: IndexedTable, query: Query, corpus: Corpus, limit: int
+    rows: Sequence[Collection[int]], corpus: Corpus, limit: int
 ) -> dict[int, float]:
-    """Return {row number: score} of the best `limit` rows by the query's character pairs and parts of names."""
-    terms = (*query.terms.words, *query.terms.grams)  # parts of names are there, too
-    rows = index.rows_with_grams(table, terms, query)
+    """Return {row number: score} of the best `limit` of the rows of character pairs and parts of names."""
     worths = [WEIGHTS.gram * corpus.rarity(len(each)) for each in rows]
     return _best_sums(rows, worths, limit)
-
-
-def _find_episodes(
-    index: SearchIndex, query: Query, corpus: Corpus, limit: int
-) -> dict[int, float]:
-    """Return {row number: score} of the best summaries, by words plus by character pairs."""
-    words = query.terms.words
-    forms = [corpus.forms(query.terms, word) for word in words]
-    rows = index.episodes_with_words(forms, query)
-    found = _best_sums(rows, list(map(corpus.idf, words)), limit)
-    for seq, score in _score_by_grams(index, "episode", query, corpus, limit).items():
-        found[seq] = found.get(seq, 0.0) + score
-    return found
 
 
 def _best_sums(

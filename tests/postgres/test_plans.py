@@ -288,6 +288,23 @@ def slept() -> Iterator[Opened]:
         yield store, service
 
 
+def test_a_question_reads_the_rows_of_its_other_terms_in_one_statement(
+    slept: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, service = slept
+
+    with planned(monkeypatch) as statements:
+        assert service.recall(Recall(query=QUESTIONS[0])).hits
+
+    reading = [each.sql for each in statements if "memory_index AS m" in each.sql]
+    grams = [sql for sql in reading if "m.grams" in sql]
+    assert len(grams) == 1
+    assert "e.words" in grams[0]
+    assert "e.grams" in grams[0]
+    summaries = [each.sql for each in statements if "episode_index" in each.sql]
+    assert summaries == grams
+
+
 @pytest.mark.parametrize(
     "request_",
     [

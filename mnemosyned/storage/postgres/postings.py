@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import ClassVar, Literal, NamedTuple
@@ -30,6 +30,7 @@ Table = Literal["memory", "episode"]
 Column = Literal["words", "grams"]
 Source = tuple[Table, Column]
 """An index of words."""
+WORDS: Source = ("memory", "words")
 Phrase = tuple[int, ...]
 """Index terms of a word: one, or several in order for a code."""
 
@@ -67,6 +68,7 @@ class Asked(NamedTuple):
     most: int
     above: int = 0
     """Only rows after this one."""
+    source: Source = WORDS
 
 
 def phrase_text(phrase: Phrase) -> str:
@@ -86,12 +88,11 @@ class _Lookup(NamedTuple):
 def look_up_rows(
     session: PostgresSession,
     asked: Sequence[Asked],
-    narrow: Filter,
+    narrows: Mapping[Source, Filter],
     *,
     newest: bool,
-    source: Source = ("memory", "words"),
 ) -> list[list[list[int]]]:
-    """Return the row numbers of several words in an index, looked up together within a filter (`narrow`).
+    """Return the row numbers of several words, looked up together, each within the filter of its index.
 
     For each word there is one list for its single terms and one for each longer phrase. With `newest` they are
     the newest rows, newest first; else any rows, in no order.
@@ -107,12 +108,12 @@ def look_up_rows(
     if not lookups:
         return found
     statement = _rows_statement(
-        source,
-        narrow,
+        narrows,
         bounded=any(what.above for what in asked),
         phrases=any(each.is_phrase for each in lookups),
         newest=newest,
     )
+    sources = {source: number for number, source in enumerate(narrows)}
     # All terms are in one array, with the bounds of each look-up.
     ends = list(accumulate((len(each.terms) for each in lookups), initial=0))
     rows_found = session.execute(
@@ -123,8 +124,13 @@ def look_up_rows(
         mosts=[asked[each.number].most for each in lookups],
         aboves=[asked[each.number].above for each in lookups],
         texts=[phrase_text(each.terms) if each.is_phrase else "" for each in lookups],
+        sources=[sources[asked[each.number].source] for each in lookups],
         terms=[term for each in lookups for term in each.terms],
-        **narrow.values,
+        **{
+            name: value
+            for each in narrows.values()
+            for name, value in each.values.items()
+        },
     )
     for number, rows in rows_found:
         found[number].append(rows)
@@ -132,42 +138,41 @@ def look_up_rows(
 
 
 def _rows_statement(
-    source: Source, narrow: Filter, *, bounded: bool, phrases: bool, newest: bool
+    narrows: Mapping[Source, Filter], *, bounded: bool, phrases: bool, newest: bool
 ) -> str:
-    """Return the SQL that looks up the rows of any number of words in an index, within the filter `narrow`.
+    """Return the SQL that looks up the rows of any number of words in indexes, each within its filter.
 
     `bounded` tells that a word has a lowest row, `phrases` that a word has several terms in order,
     and `newest` that the newest rows are wanted, newest first.
     """
-    held, where = "", narrow.text
-    table, column = source
-    name = _NAMES[table]
-    home = table if bounded else f"{table}_index"
-    if narrow.only is not None:
-        held = (
-            "WITH held AS MATERIALIZED (SELECT m.owner, m.seq, m.words FROM memory AS m "
-            f"WHERE m.owner = %(owner)s{where}) "
+    held, selects = "", list[str]()
+    for number, ((table, column), narrow) in enumerate(narrows.items()):
+        where, name = narrow.text, _NAMES[table]
+        home = table if bounded else f"{table}_index"
+        if narrow.only is not None:
+            held = (
+                "WITH held AS MATERIALIZED (SELECT m.owner, m.seq, m.words FROM memory AS m "
+                f"WHERE m.owner = %(owner)s{where}) "
+            )
+            home, where = "held", ""
+        above = f"AND {name}.seq > a.above " if bounded else ""
+        order = f"ORDER BY {name}.seq DESC " if newest else ""
+        select = (
+            f"SELECT a.number, ARRAY(SELECT {name}.seq FROM {home} AS {name} "
+            f"WHERE {name}.owner = %(owner)s {above}"
+            f"AND {name}.{column} {{match}} (%(terms)s::int[])[a.low:a.high]{{together}}"
+            f"{where} {order}LIMIT a.most) "
+            "FROM unnest(%(numbers)s::int[], %(firsts)s::int[], %(lasts)s::int[], %(mosts)s::int[], "
+            "%(aboves)s::bigint[], %(texts)s::text[], %(sources)s::int[]) "
+            "AS a (number, low, high, most, above, written, source) "
+            f"WHERE a.source = {number} AND a.written {{is_word}} ''"
         )
-        home, where = "held", ""
-    above = f"AND {name}.seq > a.above " if bounded else ""
-    order = f"ORDER BY {name}.seq DESC " if newest else ""
-    select = (
-        f"SELECT a.number, ARRAY(SELECT {name}.seq FROM {home} AS {name} "
-        f"WHERE {name}.owner = %(owner)s {above}"
-        f"AND {name}.{column} {{match}} (%(terms)s::int[])[a.low:a.high]{{together}}"
-        f"{where} {order}LIMIT a.most) "
-        "FROM unnest(%(numbers)s::int[], %(firsts)s::int[], %(lasts)s::int[], %(mosts)s::int[], "
-        "%(aboves)s::bigint[], %(texts)s::text[]) "
-        "AS a (number, low, high, most, above, written) WHERE a.written {is_word} ''"
-    )
-    statement = held + select.format(match="&&", together="", is_word="=")
-    if phrases:
-        near = " AND " + _TOGETHER.format(
-            column=f"{name}.{column}", written="a.written"
-        )
-        phrase = select.format(match="@>", together=near, is_word="!=")
-        statement += f" UNION ALL {phrase}"
-    return statement
+        selects.append(select.format(match="&&", together="", is_word="="))
+        if phrases:
+            near = _TOGETHER.format(column=f"{name}.{column}", written="a.written")
+            phrase = select.format(match="@>", together=f" AND {near}", is_word="!=")
+            selects.append(phrase)
+    return held + " UNION ALL ".join(selects)
 
 
 def rows_with_all(

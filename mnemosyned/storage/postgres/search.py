@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from itertools import chain
+from itertools import chain, islice
 
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.ports import SearchStore
@@ -151,34 +151,36 @@ class PostgresIndex(CommonIndex):
             return self._all_words
         return PostgresWords(self._session, narrow, self._all_words)
 
-    def rows_with_grams(
-        self, table: finding.IndexedTable, terms: Sequence[str], query: Query
-    ) -> list[list[int]]:
-        """Return, for each character pair or part of a name, the newest rows that contain it."""
-        owner, narrow = self._session.owner, listing.episode_filter(query)
-        if table == "memory":
-            narrow = listing.memory_filter(query)
-        hashes = [tuple(fulltext.gram_term_hashes(owner, term)) for term in terms]
-        words = [postings.AnyOf.from_phrases([phrase]) for phrase in hashes]
-        return self._newest_of_each((table, "grams"), words, narrow)
-
-    def episodes_with_words(
-        self, words: Sequence[Forms], query: Query
-    ) -> list[list[int]]:
-        """Return, for each word, the newest summaries with any of its forms."""
-        owner, narrow = self._session.owner, listing.episode_filter(query)
-        having = [postings.AnyOf.from_forms(owner, forms) for forms in words]
-        return self._newest_of_each(("episode", "words"), having, narrow)
-
-    def _newest_of_each(
-        self, source: postings.Source, words: Iterable[postings.AnyOf], narrow: Filter
-    ) -> list[list[int]]:
-        """Return the newest row numbers of each word in an index, within a filter."""
-        asked = [postings.Asked(word, finding.LISTED_MAX) for word in words]
-        found = postings.look_up_rows(
-            self._session, asked, narrow, newest=True, source=source
+    def rows_with_terms(
+        self, query: Query, words: Sequence[Forms], *, summaries: bool
+    ) -> finding.TermRows:
+        """Return the rows of a question's terms, read in one statement."""
+        owner, most = self._session.owner, finding.LISTED_MAX
+        grams = [
+            postings.AnyOf.from_phrases([tuple(fulltext.gram_term_hashes(owner, term))])
+            for term in (*query.terms.words, *query.terms.grams)
+        ]
+        terms: dict[postings.Source, list[postings.AnyOf]] = {
+            ("memory", "grams"): grams
+        }
+        narrows: dict[postings.Source, Filter] = {
+            ("memory", "grams"): listing.memory_filter(query)
+        }
+        if summaries:
+            narrow = listing.episode_filter(query)
+            having = [postings.AnyOf.from_forms(owner, forms) for forms in words]
+            terms |= {("episode", "words"): having, ("episode", "grams"): grams}
+            narrows |= {("episode", "words"): narrow, ("episode", "grams"): narrow}
+        asked = [
+            postings.Asked(term, most, source=source)
+            for source, of_source in terms.items()
+            for term in of_source
+        ]
+        found = postings.look_up_rows(self._session, asked, narrows, newest=True)
+        rows = iter([merge_newest(parts, most) for parts in found])
+        return finding.TermRows(
+            *(list(islice(rows, len(each))) for each in terms.values())
         )
-        return [merge_newest(parts, finding.LISTED_MAX) for parts in found]
 
     def newest_or_oldest_with_words(
         self, words: Sequence[Forms], query: Query

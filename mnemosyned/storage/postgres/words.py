@@ -50,6 +50,7 @@ class PostgresWords(WordRows):
             self._narrow = narrow._replace(
                 text=" AND m.seq = ANY(%(few)s)", values={"few": list(narrow.only)}
             )
+        self._within = {postings.WORDS: self._narrow}
         self.is_filtered = bool(self._narrow.text)
         self.rows_if_few = narrow.only
         self._everything = everything
@@ -138,7 +139,7 @@ class PostgresWords(WordRows):
         if kept.at != self._moment:
             since = postings.Asked(word, postings.SINCE_MAX, above=kept.at.last)
             (parts,) = postings.look_up_rows(
-                self._session, [since], self._narrow, newest=True
+                self._session, [since], self._within, newest=True
             )
             most = sys.maxsize if is_all else len(rows)
             rows = [*merge_newest(parts, postings.SINCE_MAX), *rows][:most]
@@ -167,7 +168,7 @@ class PostgresWords(WordRows):
             for forms, limit in expected.items()
         }
         found = postings.look_up_rows(
-            self._session, list(asked.values()), self._narrow, newest=False
+            self._session, list(asked.values()), self._within, newest=False
         )
         common: dict[Forms, postings.Asked] = {}
         for (forms, what), parts in zip(asked.items(), found, strict=True):
@@ -202,7 +203,7 @@ class PostgresWords(WordRows):
         if not asked:
             return []
         found = postings.look_up_rows(
-            self._session, list(asked.values()), self._narrow, newest=True
+            self._session, list(asked.values()), self._within, newest=True
         )
         return [
             (forms, what, merge_newest(parts, what.most))

@@ -296,31 +296,36 @@ class SqliteIndex(search.CommonIndex):
         narrow = query_filter(self._session, query) if query else listing.EVERYTHING
         return FtsWords(self._session, narrow, glued=self._glued["memory"])
 
-    def rows_with_grams(
-        self, table: finding.IndexedTable, terms: Sequence[str], query: Query
-    ) -> list[list[int]]:
-        """Return, for each character pair or part of a name, the newest rows that contain it."""
-        index = f"{table}_gram_fts"
-        if not self._matching_rows(index, any_of(terms), listing.EVERYTHING, limit=1):
-            return [[] for _ in terms]
-        narrow = memory_filter(query) if table == "memory" else episode_filter(query)
-        return [self._matching_rows(index, quote_word(term), narrow) for term in terms]
-
-    def episodes_with_words(
-        self, words: Sequence[Forms], query: Query
-    ) -> list[Collection[int]]:
-        """Return, for each word, the newest summaries with any of its forms."""
+    def rows_with_terms(
+        self, query: Query, words: Sequence[Forms], *, summaries: bool
+    ) -> finding.TermRows:
+        grams = self._rows_with_grams("memory_gram_fts", query, memory_filter(query))
+        if not summaries:
+            return finding.TermRows(grams)
         narrow = episode_filter(query)
         rows: list[Collection[int]] = [
             self._matching_rows("episode_fts", any_of(forms), narrow) for forms in words
         ]
-        if not self._glued["episode"]:
-            return rows
-        glued = [any_of(map(glued_terms, forms)) for forms in words]
-        return [
-            {*own, *self._matching_rows("episode_gram_fts", match, narrow)}
-            for own, match in zip(rows, glued, strict=True)
-        ]
+        if self._glued["episode"]:
+            glued = [any_of(map(glued_terms, forms)) for forms in words]
+            rows = [
+                {*own, *self._matching_rows("episode_gram_fts", match, narrow)}
+                for own, match in zip(rows, glued, strict=True)
+            ]
+        of_episodes = self._rows_with_grams("episode_gram_fts", query, narrow)
+        return finding.TermRows(grams, rows, of_episodes)
+
+    def _rows_with_grams(
+        self, index: str, query: Query, narrow: listing.Filter
+    ) -> list[list[int]]:
+        """Return, for each character pair or part of a name, the newest rows in an index that have it."""
+        terms = (
+            *query.terms.words,
+            *query.terms.grams,
+        )  # parts of names are there, too
+        if not self._matching_rows(index, any_of(terms), listing.EVERYTHING, limit=1):
+            return [[] for _ in terms]
+        return [self._matching_rows(index, quote_word(term), narrow) for term in terms]
 
     def newest_or_oldest_with_words(
         self, words: Sequence[Forms], query: Query
