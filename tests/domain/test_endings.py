@@ -721,7 +721,13 @@ def test_a_sentence_has_clauses(sentence: str, clauses: list[str]) -> None:
         (  # only the sentence as a whole is likely to be ended
             "La clase de yoga es los martes, y la profesora es Marta.",
             "La profesora de yoga ya no es Marta, es Elena.",
-            "",
+            "la profesora es Marta",
+        ),
+        # A clause that is repeated has not ended.
+        (
+            "Staging runs on port 8080, and the logs go to Loki.",
+            "Staging logs go to Loki on port 9090 now.",
+            "Staging runs on port 8080",
         ),
     ],
 )

@@ -34,9 +34,9 @@ from mnemosyned.text.endings.values import moves_thing, value_margin, wording_ma
 
 SURE_ODDS = 4.0
 """Log odds if only a value differs in the same words; for a moved thing, the needed odds fall by this."""
-CUE_COUNT, SHARE, VALUE_SHARE, FORMER_SHARE = 8, 11, 55, 69
+CUE_COUNT, SHARE, OTHER_SHARE, VALUE_SHARE, FORMER_SHARE = 8, 11, 54, 55, 69
 """Places among the features: the number of cues of the newer statement, the share of the older one's words that
-it has, the first share where a cue comes with another value, and the share of named former values."""
+it has, that share with another value of a kind, the first one with a cue, too, and that of former values."""
 PLAIN_SHARE_MIN, PLAIN_VALUE_SHARE_MIN, PLAIN_MARGIN = 0.67, 0.44, 0.7
 """Minimum shares of words that make an ending plain, and how far the needed odds then fall."""
 CLAUSE_MARGIN, OLD_CLAUSE_MARGIN = 0.7, 1.3
@@ -170,7 +170,7 @@ def rate_endings(
     reason = next(iter(cues), "value")
     cue = cues[reason][0] if cues else ""
     (sentence,) = (each for each in read_statements(older) if each.place == old.place)
-    span = _find_ended_span(sentence, pairs)
+    span = _find_ended_span(sentence, new, pairs) if odds > 0 else (0, 0)
     return odds, Ending(reason, cue, old.text, new.text, (old.place, new.place), span)
 
 
@@ -208,12 +208,14 @@ def _rate_by_words(
 
 
 def _find_ended_span(
-    sentence: Statement, pairs: Sequence[RatedPair]
+    sentence: Statement, new: Statement, pairs: Sequence[RatedPair]
 ) -> tuple[int, int]:
-    """Return start and end of the clauses of a sentence that are likely to be ended; (0, 0) for all of it.
+    """Return start and end of the clauses of a sentence that `new` ends; (0, 0) for all of it.
 
-    If none is likely to be, the whole sentence is ended: the clause with most words in common is often not the
-    one that changed.
+    A clause of which `new` has all words is repeated, and has not ended, if another one has another value of a
+    kind that `new` has, such as a day. If no clause is likely to be ended, it is the one with another value or,
+    if a cue such as "no longer" names what ended, the one that is repeated. The clause with most words in
+    common is often another.
     """
     clauses = list_clauses(sentence.text)
     likely = {
@@ -221,7 +223,18 @@ def _find_ended_span(
         for each in pairs
         if each.odds > 0 and each.old.place == sentence.place
     }
-    ended = [each.span in likely for each in clauses]
+    features = [list_features(each, new) for each in clauses]
+    others = [each[OTHER_SHARE] for each in features]
+    repeated = [each[SHARE] == 1 for each in features]
+    names_former = not new.cues.keys() <= {"now", "corrected"}
+    ended = [
+        each.span in likely and (names_former or not is_repeated or not any(others))
+        for each, is_repeated in zip(clauses, repeated, strict=True)
+    ]
+    if not any(ended):
+        fits = list(map(max, others, repeated)) if names_former else others
+        best = max(fits, default=0)
+        ended = [0 < best == fit and fits.count(best) == 1 for fit in fits]
     if all(ended) or not any(ended):
         return 0, 0
     first, last = ended.index(True), len(ended) - ended[::-1].index(True) - 1
