@@ -82,6 +82,8 @@ def test_only_a_user_gives_instructions(lab: Lab) -> None:
         "Lea hat eine Nussallergie",
         "Bitte immer auf Deutsch antworten",
         "Allergie aux noix",
+        "Tom verträgt keine Laktose",
+        "mai usare var nel codice javascript",
     ],
 )
 def test_a_note_that_reads_as_a_rule_is_learned_and_told_at_a_start(
@@ -100,6 +102,8 @@ def test_a_note_that_reads_as_a_rule_is_learned_and_told_at_a_start(
         "Recipe: always whisk the eggs first, then add sugar",
         "The server never recovered after the outage",
         "Immer noch keine Antwort vom Amt bekommen",
+        "Tom verträgt keine Kritik",
+        "Mai dire mai di Fleming, giovedì alle nove",
         "Page of the wiki.\nNever use emojis.",
         "Mom, we land at six and take the bus. " * 5 + "Never wait for me.",
     ],
