@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise, takewhile
@@ -91,10 +91,8 @@ def read_answer(message: str, answer: str) -> AnsweredProposal | None:
             change = ""
         if change and not _is_change(change):
             return None
-        kind = AnswerKind.AGREED
-        return AnsweredProposal(
-            kind, option, sentence, change, is_option=True, is_changed=bool(change)
-        )
+        agreed = AnsweredProposal(AnswerKind.AGREED, option, sentence, change)
+        return replace(agreed, is_option=True, is_changed=bool(change))
     # "Go" alone agrees, too: the whole answer comes first.
     assent = agrees(said) or _PATTERNS["assent"].match(said)
     is_later = _PATTERNS["later"].search(said)
@@ -113,20 +111,18 @@ def read_answer(message: str, answer: str) -> AnsweredProposal | None:
         reason = reason if len(reason) <= ANSWER_CHARS_MAX else first
         return AnsweredProposal(kind, statement, sentence, reason)
     change = first[assent.end() :] if assent else first
-    kind = AnswerKind.AGREED
+    agreed = AnsweredProposal(AnswerKind.AGREED, statement, sentence)
     if named and _repeats(named["name"], statement):
-        return AnsweredProposal(kind, statement, sentence)
+        return agreed
     if assent and not change:
         # "OK, thanks" may be said to anything, and "ok" before another sentence.
         is_doubtful = len(sentences) > len(read) or assent["thanks"]
-        is_sure = assent["firm"] or not is_doubtful
-        return AnsweredProposal(kind, statement, sentence) if is_sure else None
+        return agreed if assent["firm"] or not is_doubtful else None
     if changed := _replace_value(statement, change):
-        return AnsweredProposal(kind, changed, sentence, is_changed=True)
+        return replace(agreed, statement=changed, is_changed=True)
     if _is_change(change) and (assent or is_made):
-        return AnsweredProposal(kind, statement, sentence, first, is_changed=True)
-    is_same = assent and _repeats(change, statement)
-    return AnsweredProposal(kind, statement, sentence) if is_same else None
+        return replace(agreed, answer=first, is_changed=True)
+    return agreed if assent and _repeats(change, statement) else None
 
 
 def _find_option(message: str, name: str) -> tuple[str, str] | None:
