@@ -147,7 +147,8 @@ def _rows_statement(
     """
     held, selects = "", list[str]()
     for number, ((table, column), narrow) in enumerate(narrows.items()):
-        where, name = narrow.text, _NAMES[table]
+        where = narrow.text
+        name = _NAMES[table]
         home = table if bounded else f"{table}_index"
         if narrow.only is not None:
             held = (
