@@ -433,7 +433,7 @@ class Briefing(Request[Briefed], frozen=True, kw_only=True):
         Name | None, doc("the project, by its key, as `mnem injections` shows it")
     ] = None
     prompt: Annotated[
-        Words | None, doc("show what is given with this prompt, instead of at a start")
+        str | None, doc("show what is given with this prompt, instead of at a start")
     ] = None
 
 

@@ -665,6 +665,11 @@ def test_a_prompts_briefing_shows_what_it_is_told_and_what_it_nearly_was(
     (first, *_) = told.lines
     assert first.id not in {line.id for line in told.missed}
 
+    long = f"{QUESTION} {'Thanks a lot. ' * 1_000}"
+    assert shop.briefing(project="/w/shop", prompt=long).text == shop.codex("2").ask(
+        long
+    )
+
     shop.edit_briefing(first.id, drop=True)
     hidden = shop.briefing(project="/w/shop", prompt=QUESTION)
 
