@@ -139,10 +139,7 @@ def withhold(path: str, part: Mapping[str, object] | None) -> None:
         for entry in os.scandir(folder):
             if time.time() - entry.stat().st_mtime > MARKS_KEPT_S:
                 os.unlink(entry)
-    temporary = f"{mark}{spool.TEMPORARY}{os.getpid()}"
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write(f"{part['file']} {part['size']}")
-    os.rename(temporary, mark)
+    _write(mark, f"{part['file']} {part['size']}")
 
 
 def find_sendable(
