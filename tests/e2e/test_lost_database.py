@@ -235,3 +235,32 @@ def test_a_copy_over_the_file_is_noticed_and_left_as_it_is(
         assert again.post("status").body["warnings"] == []
         again.stop()
     assert damage(daemon.database) == []
+
+
+def test_a_daemon_killed_while_a_copy_settles_leaves_it_as_it_is(start: Start) -> None:
+    daemon = start(**SOON)
+    remember(daemon, "old")
+    backup = daemon.home / "backup.db"
+    assert daemon.post("backup", file=str(backup)).status == 200
+    many = [{"id": f"m{number}", "content": "Tea. " * 500} for number in range(99)]
+    assert daemon.post("remember_many", memories=many).status == 200
+    written = backup.read_bytes()
+    eventually(lambda: daemon.database.stat().st_size > len(written), "a checkpoint")
+    time.sleep(0.5)  # until its end
+    many = [{"id": f"n{number}", "content": "Tea. " * 500} for number in range(99)]
+    assert daemon.post("remember_many", memories=many).status == 200
+    restored = kept(backup)
+    before = daemon.database.stat().st_ino
+
+    daemon.database.write_bytes(written)
+    log = daemon.home / "memory.db-wal"
+    eventually(lambda: not log.exists(), "the log is set aside")
+    daemon.kill()
+
+    assert daemon.database.stat().st_ino == before  # it was still waiting
+    assert [*daemon.home.glob("memory.db.replaced-*-log")]
+    assert daemon.database.read_bytes() == written
+    with running(daemon.home) as again:
+        assert kept(again.database) == restored
+        again.stop()
+    assert damage(daemon.database) == []

@@ -110,6 +110,8 @@ class DatabaseFile:
         self._saved = False
         self._tried = -RETRY_S
         self._reconnect = False
+        self._log_copy = path
+        """Where the log of an overwritten file is."""
         self.adopt(path, os.O_CREAT)
         names = os.fstat(self._descriptor).st_nlink
         if names > 1:
@@ -370,9 +372,14 @@ class DatabaseFile:
     def _leave_overwritten(self, log_copy: Path) -> None:
         """Copy what another program wrote over the open file to a new file, and give that file the path.
 
-        SQLite would otherwise write the log into what was written. The log becomes `log_copy`. Raises
-        `OSError`, also while the file is still being written.
+        SQLite would otherwise write the log into what was written, at a start after a crash, too: the log
+        first becomes `log_copy`. Raises `OSError`, also while the file is still being written.
         """
+        wal = self._companion_paths()[0]
+        if _file_identity(wal) == self._companions.get(str(wal)):  # not at a second try
+            wal.rename(log_copy)
+            self._log_copy = log_copy
+        self.remove_companions()
         path, changed_ns = self.path, os.fstat(self._descriptor).st_mtime_ns
         time.sleep(SETTLE_S)
         if os.fstat(self._descriptor).st_mtime_ns != changed_ns:
@@ -384,15 +391,14 @@ class DatabaseFile:
             while chunk := os.pread(self._descriptor, CHUNK_BYTES, file.tell()):
                 file.write(chunk)
         flush(separate)
-        self._companion_paths()[0].rename(log_copy)
-        self.remove_companions()
         separate.rename(path)
         flush(path.parent)
         self._presence = Presence.REPLACED
         self.problem = (
             f"{path} was written over while it was open, as cp does, and has nothing of what was remembered "
-            f"since that copy was made. The pages that changed last are in {log_copy}. Restart the daemon to "
-            "use the file that is there now; mnem restore-db puts a backup in place without such a loss"
+            f"since that copy was made. The pages that changed last are in {self._log_copy}. Restart the "
+            "daemon to use the file that is there now; mnem restore-db puts a backup in place without "
+            "such a loss"
         )
 
     def _restore_deleted(self, connection: SqliteSession) -> None:
