@@ -319,10 +319,8 @@ class SqliteIndex(search.CommonIndex):
         self, index: str, query: Query, narrow: listing.Filter
     ) -> list[list[int]]:
         """Return, for each character pair or part of a name, the newest rows in an index that have it."""
-        terms = (
-            *query.terms.words,
-            *query.terms.grams,
-        )  # parts of names are there, too
+        # Parts of names are there, too.
+        terms = (*query.terms.words, *query.terms.grams)
         if not self._matching_rows(index, any_of(terms), listing.EVERYTHING, limit=1):
             return [[] for _ in terms]
         return [self._matching_rows(index, quote_word(term), narrow) for term in terms]
