@@ -112,7 +112,7 @@ class OwnerRounds:
         self.owners.save_uses(now=True)
 
     def request_upkeep(self, owner: int) -> None:
-        """Queue the purge of an owner's memory and the reduction to its capacity, unless the queue is full."""
+        """Queue the purge of an owner's deleted texts and the cut to its capacity, unless the queue is full."""
         if len(self._requested) < ASKED_MAX:
             self._requested.add(owner)
             self.scheduler.enforce_cap_soon()
@@ -124,10 +124,10 @@ class OwnerRounds:
         self.owners.require_purge_rights()
 
     def _serve_requested(self) -> None:
-        """Purge the memories of owners who requested upkeep, and consolidate memories over the capacity."""
+        """Purge deleted texts for owners who requested upkeep, and consolidate what exceeds their capacity."""
 
         def purge_and_enforce(memory: OwnerMemory) -> None:
-            """Purge an owner's memory unless refused lately; consolidate memories over its capacity."""
+            """Purge deleted texts unless refused lately; consolidate what exceeds the owner's capacity."""
             began = time.monotonic()
             if began >= self._purge_not_before:
                 if not memory.service.retention.purger.run_due():

@@ -159,9 +159,9 @@ class SearchIndex(Protocol):
     def neighbor_positions(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
-        """Return, per match, the sorted row numbers of memories around the match, in its session and source.
+        """Return, per match, its row number and those near it in its session and source, in order.
 
-        These memories are within `REACH` rows and pass the filters; only direct neighbors are sure to
+        The latter are within `REACH` rows and pass the filters; only direct neighbors are sure to
         be included. `slept` says whether any memory was consolidated.
         """
         ...

@@ -349,7 +349,10 @@ class ChangeService:
         )
 
     def learn(self, request: conversation.Learn) -> conversation.Learned:
-        """Store a new learning; return the learning and the ids of learnings it supersedes."""
+        """Store a learning, unless it repeats one, or is a correction of nothing.
+
+        Return it, or the one that it repeats, and the ids of the learnings that it supersedes.
+        """
         now = self.sleeper.cycle.clock.now()
         rule = self.sleeper.cycle.settings.config.secrets
         text = intake.clean_learning_text(request.content, rule, field="content")

@@ -552,9 +552,9 @@ def _is_in_scope(
 ) -> bool:
     """Return whether a `statement` of `memory` may end statements of an older memory, the `match`.
 
-    A statement in the first person ends only the same speaker's statements: a person's in any project. Any
-    other ends statements of the same project or, without one, of the same session or source. `projects` gives
-    the project of each session.
+    A statement in the first person ends only the same speaker's statements, and a person's does so in any
+    project. All others end statements of the same project or, if neither has one, of the same session or
+    source. `projects` gives the project of each session.
     """
     if "i" in statement.signs:
         if match.role != memory.role:

@@ -102,10 +102,10 @@ def make_query(request: Recall, *, now: datetime) -> query.Query:
 def read_filters(
     request: Recall | listing.ListMemories | Filtered[Any] | Export, *, prefix: str = ""
 ) -> dict[str, Any]:
-    """Return {field of `MemoryFilter`: value} for the filters that a request names.
+    """Return {field of `MemoryFilter`: value} for all filters, empty for those that a request does not have.
 
-    In the request's names of fields such as `session`, `prefix` comes first. Raises `InvalidRequest` and
-    `InvalidTime`.
+    With a `prefix`, the request's field for `session` is `<prefix>session`; tags and times have none. Raises
+    `InvalidRequest` and `InvalidTime`.
     """
     return {
         **{

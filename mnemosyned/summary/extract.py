@@ -332,10 +332,10 @@ def compose_episode(
     extract: Extract,
     zone: tzinfo = UTC,
 ) -> ComposedEpisode:
-    """Return the episode of a model's lines, with index terms for words missing from the lines.
+    """Return an episode with a model's lines as text, and index terms for words that the lines lack.
 
-    The missing words of the rule-based `extract` come first, then other words of the memories, up
-    to the limit for terms. Relative dates are resolved in `zone`.
+    Those are all such words of `extract`, the rule-based summary, then words of the memories while there is
+    room. Relative dates are resolved in `zone`.
     """
     known = _read_vocabulary(memories, zone)
     text = "\n".join(line for line in map(str.strip, lines) if line)

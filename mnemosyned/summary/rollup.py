@@ -203,11 +203,12 @@ class RollupText:
 def compose_rollup(
     sources: Sequence[RollupSource], *, level: Level, minimum: int
 ) -> RollupText:
-    """Return the summary of a day, week or month, composed of shorter summaries, oldest first.
+    """Return the summary of a day, week or month from the summaries of shorter periods, oldest first.
 
-    Each person has a line; all other statements of a summary share one. A short day of fewer than
-    `minimum` episodes keeps all statements. A single summary without a project is copied if it is
-    short, or the only week of a month.
+    With projects, each line is about one project. Without, a person's statements share a line, and so do the
+    other statements of a summary. A day of few characters and fewer than `minimum` episodes keeps all
+    statements but questions. A single summary without a project is copied if it is short, or the only week of
+    a month.
     """
     first = sources[0]
     if (

@@ -34,11 +34,11 @@ def put_aside(
     notes: tuple[str, str],
     cause: str = "",
 ) -> bytes:
-    """Put a call into a spool if its event stores memories; return the JSON object for the hook to print.
+    """Put a call into the spool at `place` if its event stores memories; return the JSON for the hook to print.
 
-    `envelope` is the call to store, or empty; a call that cannot be stored is counted as lost. `notes` are the
-    warnings for a call that waits, and for a full spool. The user is warned at a session's start, and otherwise
-    at most once an hour for each `cause`.
+    `payload` is the tool's event, and `envelope` the call to store, or empty to store none. A call that the
+    spool or the disk cannot take is counted as lost. `notes` are the warnings for a call that waits, and for a
+    full spool. The user is warned at a session's start, and otherwise at most once an hour for each `cause`.
     """
     try:
         fields = json.loads(payload)

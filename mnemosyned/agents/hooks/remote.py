@@ -192,7 +192,10 @@ class Server:
         return 503 if self.status in LATER else self.status, response.body
 
     def _connect(self) -> socket.socket:
-        """Return a connection; set `fault` if it is not trusted. Raises `OSError`, also soon after an error."""
+        """Return a connection; set `fault` if the server is not trusted. Raises `OSError`.
+
+        For `AWAY_S` after a call without an answer, it raises at once, without trying.
+        """
         if spool.age_s(self.place, AWAY) < AWAY_S:
             raise ConnectionError("the server did not answer lately")
         if not self.remote.tls:
@@ -233,7 +236,11 @@ class Server:
 
 
 def _post_event(server: Server, payload: bytes, fields: Fields, further: str) -> None:
-    """Post an event, print the answer, and send messages that the server lacks; if it fails, spool the call."""
+    """Post an event, print the answer, and send messages that the server lacks.
+
+    If the server does not answer or takes nothing now, the call waits in the spool; if refused, it is dropped.
+    `further` is JSON text of more members of the call, each with a comma behind it.
+    """
     path = client.find_transcript(fields, os.environ)
     described = json.dumps(describe_transcript(path))
     with_transcript = f'{further}"transcript":{described},'

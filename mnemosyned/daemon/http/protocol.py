@@ -116,10 +116,10 @@ class Access:
     def check(
         self, headers: Mapping[str, str], authority: str | None, path: str
     ) -> bool:
-        """Check a request's host, origin and token; return True if it has no valid token but needs none.
+        """Check a request's host, origin and token; return whether it may pass only because its path is open.
 
-        Paths in `open_paths` need no token; `authority` is the host in the target, if any. Raises
-        `RequestRefused` for anything not allowed.
+        The result is False with a valid token, or if no tokens are in use. `authority` is the host in the
+        target, if any. Raises `RequestRefused` for anything not allowed.
         """
         if self.hosts is not None:
             host = headers.get("host", "").lower()

@@ -289,7 +289,7 @@ class OpenCodeFolder(ImportFormat):
         )
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the messages of all sessions after the first `position` ones, without subagents' sessions."""
+        """Yield the messages of the sessions after session file `position`, without subagents' sessions."""
         storage = _storage_folder(source.path)
         for number, path in enumerate(sorted(storage.glob("session/*/*.json")), 1):
             if number > OPENCODE_FILES_MAX or number <= int(position or 0):

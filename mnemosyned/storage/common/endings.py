@@ -312,6 +312,6 @@ def empty_summaries(session: CommonSession, ids: Sequence[str]) -> None:
 
 
 def _episodes_of(session: CommonSession, ids: Sequence[str]) -> set[int]:
-    """Return the row numbers of these memories' episodes without pruned originals."""
+    """Return the row numbers of the episodes of these memories; leave out those with a pruned original."""
     positions = session.positions_of(list(ids)).values()
     return unpruned_episodes(session, [seq for seq, _ in positions])

@@ -493,7 +493,10 @@ class ListStore(StorePart):
     def _memory_conditions(
         self, wanted: ListFilter, prefixes: Sequence[str], table: str = "m"
     ) -> list[Condition]:
-        """Return a filter's conditions for memories (alias `m`); times and row numbers are those of `table`."""
+        """Return a filter's conditions for memories (alias `m`) with one of the `prefixes` of ids, if any.
+
+        Times and row numbers are compared in `table`, by which the rows are sorted.
+        """
         searched, moment = self._searched, f"{table}.created_at"
         conditions = [
             *column_conditions(wanted.columns, searched.format("m.{}")),

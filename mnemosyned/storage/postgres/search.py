@@ -233,7 +233,7 @@ class PostgresIndex(CommonIndex):
     def neighbor_positions(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
-        """Return, per match, the row numbers of memories around the match, in its session and source."""
+        """Return, per match, its row number among those of memories near it, in its session and source."""
         del slept  # a memory has one home
         around = [[match.position] for match in matches]
         if not matches:
