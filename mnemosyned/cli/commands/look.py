@@ -99,7 +99,7 @@ def briefing(
         )
     show(told)
     if silence := describe_silence(project or str(Path.cwd())):
-        click.echo(silence, err=True)
+        terminal.say(silence, err=True)
     return 0 if told.lines else options.EXIT_NOTHING
 
 
