@@ -426,6 +426,10 @@ def test_a_socket_that_cannot_be_made_again_is_reported_once(
         time.sleep(1.5)  # two more attempts
         folder.unlink()
         eventually(partial(listens, daemon.socket), "it listens again")
+        # It listens a moment before it says so.
+        eventually(
+            lambda: daemon.events("socket_was_removed")[1:], "it says that it does"
+        )
 
     refusal, made = daemon.events("socket_was_removed")
     assert "File exists; choose another place" in refusal["reason"]
