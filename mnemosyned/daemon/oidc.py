@@ -110,7 +110,7 @@ class ProviderKeys:
             if not self._jwks_uri:
                 found = self._fetch(discovery)
                 if found["issuer"] != self._issuer:
-                    raise ValueError(  # noqa: TRY301
+                    raise ValueError(  # noqa: TRY301 it is reported below
                         "the provider names another issuer; set oidc.issuer to that one"
                     )
                 uri = str(found["jwks_uri"])

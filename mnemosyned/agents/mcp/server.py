@@ -203,7 +203,7 @@ def answer_message(
         method = METHODS.get(request.method)
         if method is None or request.era not in method.eras:
             name = request.method[: protocol.METHOD_CHARS_SHOWN]
-            raise protocol.ProtocolError(  # noqa: TRY301
+            raise protocol.ProtocolError(  # noqa: TRY301 it is answered below
                 protocol.METHOD_NOT_FOUND, f"Method not found: {name}"
             )
         result = method.run(context_of(request), request)
