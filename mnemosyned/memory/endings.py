@@ -32,6 +32,13 @@ class EndingRecord:
     """Where the ended clause begins in its sentence."""
     older_end: int = 0
     """Where the ended clause ends in its sentence; 0 if the whole sentence is ended."""
+    agreed: str = ""
+    """The id of the other memory of an agreement, if one ended the statement: of its proposal or answer."""
+
+    @property
+    def involved(self) -> frozenset[str]:
+        """The ids of all memories without any of which the statement has not ended."""
+        return frozenset((self.older, self.newer, self.agreed)) - {""}
 
 
 def join_ended_clauses(ended: Sequence[EndedStatement]) -> tuple[EndedStatement, ...]:

@@ -56,7 +56,8 @@ STATEMENTS_MAX = 5
 CANDIDATES_MAX, MATCHES_MAX = 20, 60
 """Memories compared with a statement, and those with its words, of which some may be newer."""
 NEAR_MAX = 20
-"""The newest memories of a session, among which an answer's proposal is found."""
+"""The newest memories of a session, or those stored before and after an edited one, among which an answer's
+proposal is found."""
 ENDED_MAX = 10
 """Memories that one statement may end: the likeliest."""
 
@@ -282,11 +283,13 @@ class EndingFinder:
         further = [memory for memory in read if memory.id not in known]
         judgment = self._judge([*memories, *further], self._find_meanings(), ends=ends)
         rest = self._judge(memories[judgment.done :], None)  # nothing is withdrawn
+        distances = range(-NEAR_MAX, NEAR_MAX + 1)
+        near = [row + each for row in (*positions, *found) for each in distances]
+        around = self.store.endings.memories_at(near)
+        self._judge_agreements([*around.values()], rest, self._find_meanings())
         rest.texts |= judgment.texts
         rest.endings = [
-            each
-            for each in (*judgment.endings, *rest.endings)
-            if known & {each.older, each.newer}
+            each for each in (*judgment.endings, *rest.endings) if known & each.involved
         ]
         if self._store_judgment(rest):
             self.on_found()
@@ -396,7 +399,7 @@ class EndingFinder:
         judgment: JudgedEndings,
         meanings: statements.SentenceMeanings | None,
     ) -> None:
-        """Add which older statements end by proposals that are agreed to in `memories`.
+        """Add which older statements end by proposals in or agreed to in `memories`.
 
         They end by the memory with the proposal or, if the answer changed it, with the answer.
         """
@@ -409,9 +412,10 @@ class EndingFinder:
         newest_first = sorted(near.values(), key=lambda each: each.created_at)[::-1]
         new = {each.id for each in memories}
         for asked, answer, proposal, _ in find_answers(newest_first):
-            if answer.id not in new or proposal.kind is not AnswerKind.AGREED:
+            is_new = not new.isdisjoint((answer.id, asked.id))
+            if not is_new or proposal.kind is not AnswerKind.AGREED:
                 continue
-            stated = answer if proposal.is_changed else asked
+            stated, other = (asked, answer)[:: -1 if proposal.is_changed else 1]
             said = statements.list_sentences(asked.content)
             if proposal.sentence not in said:
                 continue
@@ -423,9 +427,11 @@ class EndingFinder:
                 created_at=answer.created_at,
             )
             found = self._judge([agreed], meanings)
-            judgment.texts |= found.texts | {stated.id: stated.content}
+            judgment.texts |= found.texts | {
+                each.id: each.content for each in (stated, other)
+            }
             judgment.endings += [
-                replace(each, newer_place=place)
+                replace(each, newer_place=place, agreed=other.id)
                 for each in found.endings
                 if each.older not in (asked.id, answer.id)
             ]

@@ -196,6 +196,36 @@ def test_a_proposal_ends_a_statement_once_a_person_agrees(
     assert len(memory.ended()) == bool(successor)  # also if it is read again
 
 
+@pytest.mark.parametrize("answer", ["ok, let's do that", "yes, but port 9191"])
+@pytest.mark.parametrize("gone", [0, 1])
+def test_nothing_is_ended_by_an_agreement_of_which_half_is_gone(
+    memory: DatedMemory, answer: str, gone: int
+) -> None:
+    (old,) = memory.say(OLD)
+    memory.clock.moment += timedelta(days=3)
+    (asked,) = memory.say(MOVED, session="b", role="assistant")
+    (answered,) = memory.say(answer, session="b")
+    assert memory.ended()
+    id, text = [(asked, MOVED), (answered, answer)][gone]
+
+    memory.edit(id, text="Good morning.")
+    assert not memory.ended()
+    memory.edit(id, text=text)
+    assert len(memory.ended()) == 1
+
+    memory.edit(old, text=f"Hello. {OLD}")
+    assert len(memory.ended()) == 1
+
+    memory.edit(id, text="Good morning.")
+    memory.undo()
+    assert len(memory.ended()) == 1
+
+    memory.forget(id)
+    assert not memory.ended()
+    memory.undo()
+    assert len(memory.ended()) == 1
+
+
 def test_an_ending_is_found_with_the_original_after_sleep(memory: DatedMemory) -> None:
     old, _ = memory.say_port()
     memory.sleep(force=True)

@@ -22,7 +22,10 @@ from mnemosyned.storage.common.state import invalidate, unpruned_episodes
 from mnemosyned.text.dates.mentions import announced_start
 from mnemosyned.text.endings.statements import sentence_at
 
-INVOLVED = "AND (older_id = ANY(%(ids)s::text[]) OR newer_id = ANY(%(ids)s::text[]))"
+INVOLVED = (
+    "AND (older_id = ANY(%(ids)s::text[]) OR newer_id = ANY(%(ids)s::text[]) "
+    "OR agreed_id = ANY(%(ids)s::text[]))"
+)
 _BY_NEWER = "AND newer_id = ANY(%(ids)s::text[])"
 _key = attrgetter("older", "newer", "older_place", "older_start", "older_end")
 ENDINGS_OF_MAX = 1_000
@@ -32,7 +35,7 @@ ENDINGS_OF_MAX = 1_000
 def forget_endings(
     session: CommonSession, ids: Sequence[str], *, keeps_undone: bool = False
 ) -> None:
-    """Delete the endings in which deleted or reworded memories are the older or the newer one.
+    """Delete the endings in which deleted or reworded memories are involved.
 
     With `keeps_undone`, endings that a person undid stay, so that they are not found again.
     """
@@ -43,10 +46,10 @@ def forget_endings(
     )
 
 
-def episodes_of_older(session: CommonSession, newer: Sequence[str]) -> set[int]:
-    """Return the row numbers of episodes, without pruned originals, whose statements these memories end."""
-    older = session.select_column("ending", "older_id", newer_id=newer, undone=False)
-    return _episodes_of(session, older) if older else set()
+def episodes_of_older(session: CommonSession, ids: Sequence[str]) -> set[int]:
+    """Return the row numbers of episodes, without pruned originals, whose statements end by these memories."""
+    found = ENDINGS.find(session, f"AND NOT undone {INVOLVED}", ids=list(ids))
+    return _episodes_of(session, [each.older for each in found]) if found else set()
 
 
 def read_ended(
@@ -256,12 +259,12 @@ def _find_new_endings(
     undone = {(each.older, each.newer) for each in known if each.undone}
     now = session.memories(list(texts)) if texts else {}
     edited = {id for id in now if not now[id].content.startswith(texts[id])}
-    involved = {id for each in endings for id in (each.older, each.newer)}
+    involved = {id for each in endings for id in each.involved}
     usable = session.positions_of(list(involved)).keys() - edited
     new = dict[object, EndingRecord]()
     for each in endings:
         pair = (each.older, each.newer)
-        if pair not in undone and usable >= {*pair}:
+        if pair not in undone and usable >= each.involved:
             new.setdefault(_key(each), each)
     for each in known:
         new.pop(_key(each), None)

@@ -273,8 +273,8 @@ class RestoreTransaction(ABC):
 
         If the older memory was stored before this import, its summary still says what ended, and is emptied.
         """
-        positions = self._session.positions_of([ending.older, ending.newer])
-        if len(positions) < 2:
+        positions = self._session.positions_of([*ending.involved])
+        if len(positions) < len(ending.involved):
             return None
         is_new = rows.ENDINGS.add(self._session, ending, UNLESS_KNOWN)
         if is_new and self._action and not ending.undone:

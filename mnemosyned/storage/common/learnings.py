@@ -66,7 +66,7 @@ class LearningRows(comparison.LearningKeeper):
         for edit in BRIEFING_EDITS.find(session, of_these, ids=list(by_id)):
             by_id[edit.id].edits.append(edit)
         for ending in ENDINGS.find(session, endings.INVOLVED, ids=list(copies)):
-            for id in copies.keys() & {ending.older, ending.newer}:
+            for id in copies.keys() & ending.involved:
                 copies[id].endings.append(ending)
         read = session.select_value("ending_progress", "position") or 0
         revised = session.select_value("revision", "max(seq)") or 0
@@ -76,8 +76,8 @@ class LearningRows(comparison.LearningKeeper):
     def put_back(self, id: str, copy: ForgottenCopy, restored: Collection[int]) -> None:
         """Store the learnings, briefing edits and endings in the copy of a memory or learning (`id`).
 
-        An ending is left out if its other memory was edited after the copy; if that is forgotten, its own copy
-        gets the ending. Memories stored or edited after the copy, except at row numbers `restored`, are to be
+        An ending is left out if another of its memories was edited after the copy; if one is forgotten, its
+        copy gets it. Memories stored or edited after the copy, except at row numbers `restored`, are to be
         read for endings again.
         """
         session = self._session
@@ -98,12 +98,12 @@ class LearningRows(comparison.LearningKeeper):
         read = min([copy.read, *(seq - 1 for seq in again)])
         session.update("ending_progress", {"position": read}, f"AND position > {read}")
         for ending in copy.endings:
-            other = ending.newer if ending.older == id else ending.older
-            position = session.position_of(other)
-            if position is None:
-                with state.changed_copy(session, other) as forgotten:
+            others = ending.involved - {id}
+            positions = session.positions_of([*others])
+            if missing := others - positions.keys():
+                with state.changed_copy(session, min(missing)) as forgotten:
                     forgotten.endings.append(ending)
-            elif position[0] not in edited:
+            elif edited.isdisjoint(seq for seq, _ in positions.values()):
                 ENDINGS.add(session, ending, UNLESS_KNOWN)
                 endings.empty_summaries(session, [ending.older])
 

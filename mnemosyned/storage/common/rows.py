@@ -48,6 +48,7 @@ _FIELDS = {
     "injection_kind": "kind",
     "older_id": "older",
     "newer_id": "newer",
+    "agreed_id": "agreed",
     "slack_s": "slack",
 }
 """Fields of records, by their columns that have another name."""

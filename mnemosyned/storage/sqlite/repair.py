@@ -116,7 +116,8 @@ ORPHANS = (
     Orphans(
         "endings",
         "ending",
-        f"older_id NOT IN {_IDS} OR newer_id NOT IN {_IDS}",
+        f"older_id NOT IN {_IDS} OR newer_id NOT IN {_IDS} "
+        f"OR (agreed_id != '' AND agreed_id NOT IN {_IDS})",
     ),
     Orphans("tags", "tag", f"memory_seq NOT IN {_ORIGINALS}"),
 )
