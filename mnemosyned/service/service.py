@@ -341,11 +341,8 @@ class MemoryService:
         if request.dry_run:
             learnings = [learning for draft in drafts for learning in draft.learnings]
             return verbs.RememberedMany([], would_learn=learnings)
-        kept = self._store_drafts(drafts, make_import_action(request.import_id, now))
-        if not request.import_id:
-            return kept
-        # The projects of agents' sessions, for later briefings there.
-        stored = [draft.memory for draft in drafts]
+        # For later briefings there, and so that no rule replaces one of another project.
+        stored = [draft.memory for draft in drafts] if request.import_id else ()
         last = {each.session: each for each in stored if "cwd" in each.metadata}
         for session, latest in last.items():
             client, _, conversation = session.partition(":")
@@ -363,7 +360,7 @@ class MemoryService:
                 directory=str(directory),
             )
             self.store.agents.keep_session(agent_session)
-        return kept
+        return self._store_drafts(drafts, make_import_action(request.import_id, now))
 
     def _store_drafts(
         self, drafts: Sequence[ports.Draft], action: values.Action | None = None

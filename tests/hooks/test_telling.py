@@ -19,6 +19,7 @@ from mnemosyned.memory.values import LearningKind
 from mnemosyned.service.reminder import MISSED_MAX
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Endings
+from mnemosyned.verbs.memories import Remember
 
 pytestmark = pytest.mark.usefixtures("told")
 
@@ -158,6 +159,45 @@ def test_preferences_of_a_person_hold_in_every_project(shop: Shop) -> None:
 
     assert "Call me Ann." in text
     assert "Answer in short sentences." in text
+
+
+def test_a_rule_of_one_project_leaves_those_of_another_in_force(shop: Shop) -> None:
+    for session, indent in (("s8", "tabs"), ("s9", "spaces")):
+        rules = f"In this project, always indent with {indent}.", "Never push to main."
+        shop.say(*rules, session=session, cwd=f"/w/{indent}")
+
+    text = shop.codex(cwd="/w/tabs").start()
+
+    assert "instruction] In this project, always indent with tabs." in text
+    assert "spaces" not in text
+    assert text.count("instruction] Never push to main.") == 1
+
+
+def test_a_preference_that_applies_everywhere_is_replaced_in_any_project(
+    shop: Shop,
+) -> None:
+    shop.say("Call me Ann.", session="s8", cwd="/w/tabs", minutes=5)
+    shop.say("Call me Anna.", session="s9", cwd="/w/spaces", minutes=9)
+
+    assert "Call me Ann." not in shop.codex(cwd="/w/tabs").start()
+
+
+def test_imported_rules_of_two_projects_stay_in_force(shop: Shop) -> None:
+    rules = {"tabs": "Always indent with tabs.", "spaces": "Always indent with spaces."}
+    said = [
+        Remember(
+            text,
+            session=f"claude-code:{name}",
+            source="claude-code",
+            role="user",
+            metadata={"project": f"/w/{name}", "cwd": f"/w/{name}"},
+        )
+        for name, text in rules.items()
+    ]
+    shop.remember_many(said, import_id="01M8QET8Y2D7GJ8F0G11YQMH4D")
+
+    for name, text in rules.items():
+        assert f"instruction] {text}" in shop.codex(name, cwd=f"/w/{name}").start()
 
 
 def test_a_rule_that_was_said_in_two_tools_is_told_once(shop: Shop) -> None:

@@ -363,6 +363,12 @@ class LearningKeeper(ABC):
     def insert(self, learning: Learning, *, superseded: Sequence[str]) -> None:
         """Store a learning, and mark the learnings with ids `superseded` as superseded by it."""
 
+    @abstractmethod
+    def leave_out_other_projects(
+        self, learning: Learning, conflicts: Sequence[Learning]
+    ) -> Sequence[Learning]:
+        """Return the `conflicts` that may replace a learning, or that it may replace, by their projects."""
+
     @property
     def inserted_count(self) -> int:
         """Number of learnings inserted in the transaction that are still active."""
@@ -388,7 +394,8 @@ class LearningKeeper(ABC):
                     return other, []
         older: list[Learning] = []
         newer: list[Learning] = []
-        for other in active.find_conflicts(learning):
+        conflicts = active.find_conflicts(learning)
+        for other in self.leave_out_other_projects(learning, conflicts):
             (newer if other.created_at > learning.created_at else older).append(other)
         is_correction = load_shared_pattern("correction").match(learning.text)
         if not (older or newer or is_restored) and is_correction:

@@ -244,6 +244,18 @@ def find_scope(learning: Learning) -> LearningScope:
     return LearningScope.EVERYWHERE if applies_everywhere else LearningScope.PROJECT
 
 
+def may_replace(new: Learning, old: Learning, projects: Mapping[str, str]) -> bool:
+    """Return True if `new` may replace `old`, by the projects of their sessions (`projects`).
+
+    Learnings of two projects may only if both apply everywhere: "use spaces" in one project leaves "use tabs"
+    in force in another.
+    """
+    own, others = (projects.get(each.session, "") for each in (new, old))
+    if own == others or not (own and others):
+        return True
+    return find_scope(new) is find_scope(old) is LearningScope.EVERYWHERE
+
+
 @word_cache.clear_on_forget
 @lru_cache(maxsize=FIELDS_CACHED_MAX)
 def _applies_everywhere(text: str, *, is_personal: bool) -> bool:

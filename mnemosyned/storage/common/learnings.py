@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from mnemosyned.conversation.learnings import comparison
+from mnemosyned.conversation.learnings import comparison, relevance
 from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import MemoryEdit
@@ -23,6 +23,7 @@ from mnemosyned.storage.common.session import (
     reads,
     writes,
 )
+from mnemosyned.storage.common.surroundings import projects_of
 from mnemosyned.text.terms import parse_terms
 
 READ_MAX = 5_000
@@ -53,6 +54,20 @@ class LearningRows(comparison.LearningKeeper):
             self._session.update(
                 "learning", {"superseded_by": learning.id}, id=superseded
             )
+
+    def leave_out_other_projects(
+        self, learning: Learning, conflicts: Sequence[Learning]
+    ) -> Sequence[Learning]:
+        """Return the `conflicts` that may replace a learning, or that it may replace, by their projects."""
+        if not conflicts:
+            return conflicts
+        names = [learning.session, *(other.session for other in conflicts)]
+        projects = projects_of(self._session, names)
+        return [
+            other
+            for other in conflicts
+            if relevance.may_replace(learning, other, projects)
+        ]
 
     def save(
         self, learnings: Iterable[Learning], copies: Mapping[str, ForgottenCopy]
