@@ -682,6 +682,30 @@ def test_of_a_long_text_only_the_beginning_is_read() -> None:
             "Сервер слушает порт 8000, а резервные копии делает Олег.",
             ["Сервер слушает порт 8000", "резервные копии делает Олег"],
         ),
+        (
+            "The gym is in Main Street, and it closes at 9.",
+            ["The gym is in Main Street", "The gym closes at 9"],
+        ),
+        (
+            "He plays chess on Tuesdays, and his sister sings in the choir.",
+            ["He plays chess on Tuesdays", "his sister sings in the choir"],
+        ),
+        (
+            "We use Redis for the cache, and it runs on port 6379.",
+            ["We use Redis for the cache", "it runs on port 6379"],
+        ),
+        (
+            "Der Server, der in Graz steht, läuft mit Debian 11.",
+            ["Der Server in Graz steht", "Der Server läuft mit Debian 11"],
+        ),
+        (
+            "De server, die in Utrecht staat, draait op Debian 11.",
+            ["De server in Utrecht staat", "De server draait op Debian 11"],
+        ),
+        (
+            "Brot kommt am Montag, die Milch kommt am Freitag.",
+            ["Brot kommt am Montag", "die Milch kommt am Freitag"],
+        ),
         ("Priya owns retries and mailer templates.", []),
         ("Anna, Ben and Clara review the changes of the billing team.", []),
         ("When the nightly build fails, Tom gets a message.", []),
@@ -729,6 +753,12 @@ def test_a_sentence_has_clauses(sentence: str, clauses: list[str]) -> None:
             "Staging logs go to Loki on port 9090 now.",
             "Staging runs on port 8080",
         ),
+        # The clause with the former value has ended.
+        (
+            "Our bread is from Mills and the delivery comes on Monday.",
+            "Bread from Mills comes on Friday instead of Monday.",
+            "the delivery comes on Monday",
+        ),
     ],
 )
 def test_a_statement_ends_one_clause(older: str, newer: str, ended: str | None) -> None:
@@ -768,6 +798,16 @@ def test_a_statement_ends_one_clause(older: str, newer: str, ended: str | None) 
         (
             "The cache, which lives in eu-west-1, holds entries for 20 minutes.",
             "which lives in eu-west-1",
+            None,
+        ),
+        (
+            "The gym is in Main Street, and it closes at 9.",
+            "it closes at 9",
+            "The gym is in Main Street.",
+        ),
+        (
+            "The gym is in Main Street, and it closes at 9.",
+            "The gym is in Main Street",
             None,
         ),
         (

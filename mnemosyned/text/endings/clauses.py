@@ -32,9 +32,10 @@ _MAY_JOIN = compile_on_use(
 def list_clauses(sentence: str) -> tuple[Statement, ...]:
     """Return the clauses of a sentence as statements with a `span`; empty if it states one fact.
 
-    The subject before a relative clause is repeated: "the cache, which is in Oslo, keeps entries" has the
-    clauses "the cache is in Oslo" and "the cache keeps entries". A part without a fact belongs to the clause
-    next to it.
+    A subject is repeated in its relative clause, and for a pronoun in the next clause: "the cache, which is in
+    Oslo, keeps entries" has the clauses "the cache is in Oslo" and "the cache keeps entries", and the last one
+    of "the gym is in Main Street, and it closes at 9" is "the gym closes at 9". A part without a fact belongs
+    to the clause next to it.
     """
     low = sentence.lower()
     if not _MAY_JOIN.search(low):
@@ -45,6 +46,8 @@ def list_clauses(sentence: str) -> tuple[Statement, ...]:
     """Where text begins that states no fact yet, and such text before a relative clause."""
     for start, end in parts if len(parts) > 1 else ():
         relative = PATTERNS["relative"].match(low, start) if start else None
+        if begin >= 0 and low[:start].endswith(", "):  # "the server, der in Graz steht"
+            relative = relative or PATTERNS["relative_article"].match(low, start)
         if relative:
             about = sentence[max(begin, 0) : start].rstrip(" ,")
             about = about if begin >= 0 else about.rpartition(" ")[2]
@@ -54,8 +57,16 @@ def list_clauses(sentence: str) -> tuple[Statement, ...]:
                 begin, head = -1, about if begin >= 0 else ""
                 continue
         first = start if begin < 0 else begin
-        clause = _read_clause(f"{head} {sentence[first:end]}".lstrip(), first, end)
-        if clause and not PATTERNS["bound"].match(low, start):
+        text = f"{head} {sentence[first:end]}".lstrip()
+        personal = PATTERNS["personal"].match(low, start)
+        is_next = bool(clauses) and text == sentence[start:end]
+        subject = _find_subject(clauses[-1]) if personal and is_next else ""
+        if personal and subject:
+            text = subject + sentence[personal.end() : end]
+        clause = _read_clause(text, first, end)
+        # Not "Priya owns the retries, she also wrote them".
+        is_bound = subject and clause and has(clause, "referring")
+        if clause and not is_bound and not PATTERNS["bound"].match(low, start):
             clauses.append(clause)
             begin, head = -1, ""
         elif clauses and begin < 0 and not head:
@@ -67,11 +78,20 @@ def list_clauses(sentence: str) -> tuple[Statement, ...]:
     return tuple(clauses) if len(clauses) > 1 else ()
 
 
+def _find_subject(clause: Statement) -> str:
+    """Return the words that a clause begins with up to its first noun or name; "" for "we" and the like."""
+    frame = clause.frame
+    size = next((n for n, word in enumerate(frame) if word.kind), 0)
+    if not {word.key for word in frame[:size]} <= DEFINITE | INDEFINITE:
+        return ""
+    return clause.text[: frame[size].start + len(frame[size].key)]
+
+
 def _read_clause(text: str, start: int, end: int) -> Statement | None:
     """Return a part of a sentence as a statement; None if it states no fact."""
     read = read_statement(text, 0)
     words = [each for each in read.frame if each.key not in ARTICLES] if read else []
-    if not read or not words or words[0].key in WORDS["pronouns"]:
+    if not read or not words or (start and words[0].key in WORDS["pronouns"]):
         return None
     is_fact = len(read.words) >= CONTENT_MIN
     is_fact &= len(words) + len(read.cues) >= WORDS_MIN
@@ -124,7 +144,8 @@ def leave_out_clauses(sentence: str, clauses: Iterable[str]) -> str | None:
         any(2 * (min(z, end) - max(a, start)) > end - start for a, z, _ in spans)
         for start, end in (part.span for part in parts)
     ]
-    if all(gone):
+    kept = [part for part, is_gone in zip(parts, gone, strict=True) if not is_gone]
+    if not kept:
         return "" if parts else None
     first = gone.index(False)
     begin = parts[first].span[0] if first else 0
@@ -136,10 +157,9 @@ def leave_out_clauses(sentence: str, clauses: Iterable[str]) -> str | None:
     )
     refers = any(
         has(part, "referring") or has(part, "pronouns") or has(part, "others")
-        for part, is_gone in zip(parts, gone, strict=True)
-        if not is_gone
+        for part in kept
     )
-    is_whole = all(part.text == sentence[slice(*part.span)] for part in parts)
+    is_whole = all(part.text == sentence[slice(*part.span)] for part in kept)
     if not (is_subject and is_whole) or refers:
         return None
     rest, at = "", begin

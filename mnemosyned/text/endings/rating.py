@@ -212,10 +212,11 @@ def _find_ended_span(
 ) -> tuple[int, int]:
     """Return start and end of the clauses of a sentence that `new` ends; (0, 0) for all of it.
 
-    A clause of which `new` has all words is repeated, and has not ended, if another one has another value of a
-    kind that `new` has, such as a day. If no clause is likely to be ended, it is the one with another value or,
-    if a cue such as "no longer" names what ended, the one that is repeated. The clause with most words in
-    common is often another.
+    If a clause has the former value that `new` names, clauses without it have not ended. A clause of which
+    `new` has all words is repeated, and has not ended, if another one has another value of a kind that `new`
+    has, such as a day. If no clause is likely to be ended, it is the one with another value or, if a cue such
+    as "no longer" names what ended, the one that is repeated. The clause with most words in common is often
+    another.
     """
     clauses = list_clauses(sentence.text)
     likely = {
@@ -227,14 +228,18 @@ def _find_ended_span(
     others = [each[OTHER_SHARE] for each in features]
     repeated = [each[SHARE] == 1 for each in features]
     names_former = not new.cues.keys() <= {"now", "corrected"}
+    has_former = [each[FORMER_SHARE] == 1 for each in features]
     ended = [
-        each.span in likely and (names_former or not is_repeated or not any(others))
-        for each, is_repeated in zip(clauses, repeated, strict=True)
+        each.span in likely
+        and (names_former or not is_repeated or not any(others))
+        and (has_it or not any(has_former))
+        for each, is_repeated, has_it in zip(clauses, repeated, has_former, strict=True)
     ]
     if not any(ended):
-        fits = list(map(max, others, repeated)) if names_former else others
-        best = max(fits, default=0)
-        ended = [0 < best == fit and fits.count(best) == 1 for fit in fits]
+        likeness = map(max, others, repeated) if names_former else others
+        fits = list(zip(has_former, likeness, strict=True))
+        best = max(fits, default=(False, 0.0))
+        ended = [any(best) and best == fit and fits.count(best) == 1 for fit in fits]
     if all(ended) or not any(ended):
         return 0, 0
     first, last = ended.index(True), len(ended) - ended[::-1].index(True) - 1

@@ -102,7 +102,7 @@ _FIRST_DAY = compile_on_use(rf"(?<!\w)(?:{_SHARED['firsts']})(?!\w)")
 NAMING = ("naming", "renaming")
 PATTERNS = {
     name: compile_on_use(rf"(?<!\w)(?:{_SHARED[name]})(?!\w)")
-    for name in (*NAMING, "residing", "removing", "relative", "bound")
+    for name in _SHARED["patterns"].split()
 } | {
     "day": compile_on_use(
         rf"(?<![\w.:,])(?:(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º|°)?|{_SHARED['firsts']}) (?:of |de |di )?{_MONTH}"
