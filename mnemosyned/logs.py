@@ -21,7 +21,13 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any, Literal, TextIO
 
-from mnemosyned.errors import DatabaseUnreachable, Kind, MemoryBusy, MnemosynedError
+from mnemosyned.errors import (
+    DatabaseReplaced,
+    DatabaseUnreachable,
+    Kind,
+    MemoryBusy,
+    MnemosynedError,
+)
 
 try:
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # not to be found: see above
@@ -159,10 +165,12 @@ def logger() -> BoundLogger:
 
 
 def log_failure(event: str, error: Exception, /, **fields: object) -> None:
-    """Log an error with its traceback, or a conflict or a busy or unreachable database as a warning."""
+    """Log an error with its traceback; a conflict or a busy, unreachable or replaced database as a warning."""
     if isinstance(error, DatabaseUnreachable | MemoryBusy):
         logger().warning(event, reason=error.reason, **fields)
-    elif isinstance(error, MnemosynedError) and error.kind is Kind.CONFLICT:
+    elif isinstance(error, DatabaseReplaced) or (
+        isinstance(error, MnemosynedError) and error.kind is Kind.CONFLICT
+    ):
         logger().warning(event, reason=error.message, **fields)
     else:
         logger().error(event, exc_info=error, **fields)

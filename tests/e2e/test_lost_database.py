@@ -264,3 +264,31 @@ def test_a_daemon_killed_while_a_copy_settles_leaves_it_as_it_is(start: Start) -
         assert kept(again.database) == restored
         again.stop()
     assert damage(daemon.database) == []
+
+
+@pytest.mark.parametrize("first", ["copied", "killed"])
+def test_the_log_of_a_killed_daemon_stays_out_of_a_copy_over_its_file(
+    daemon: Daemon, first: str
+) -> None:
+    remember(daemon, "old")
+    backup = daemon.home / "backup.db"
+    assert daemon.post("backup", file=str(backup)).status == 200
+    restored, written = kept(backup), backup.read_bytes()
+    for part in "mn":
+        many = [{"id": f"{part}{n}", "content": "Tea. " * 500} for n in range(150)]
+        assert daemon.post("remember_many", memories=many).status == 200
+        time.sleep(0.5)  # a checkpoint, perhaps
+    if first == "killed":
+        daemon.kill()
+    daemon.database.write_bytes(written)
+    if first == "copied":
+        daemon.kill()
+    log = daemon.database.with_name("memory.db-wal").read_bytes()
+
+    with running(daemon.home) as again:
+        assert kept(again.database) == restored
+        assert again.stop() == 0
+
+    assert damage(daemon.database) == []
+    (aside,) = daemon.home.glob("memory.db.replaced-*-log")
+    assert aside.read_bytes() == log

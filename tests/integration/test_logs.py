@@ -22,6 +22,7 @@ from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.cli.maintenance.service import readable_line
 from mnemosyned.errors import (
     BatchChanged,
+    DatabaseReplaced,
     DatabaseUnreachable,
     MnemosynedError,
     StorageFailed,
@@ -181,10 +182,13 @@ def test_upkeep_that_fails_has_a_traceback_but_for_a_lost_database(
     assert error.message in str(line)
 
 
-def test_a_conflict_has_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("kind", [BatchChanged, DatabaseReplaced])
+def test_a_conflict_or_a_replaced_file_has_no_traceback(
+    capsys: pytest.CaptureFixture[str], kind: type[MnemosynedError]
+) -> None:
     configure_logs(level="info", form="json")
 
-    log_failure("rollup_failed", BatchChanged("it was changed concurrently"), items=2)
+    log_failure("rollup_failed", kind("it was changed concurrently"), items=2)
 
     (line,) = lines(capsys.readouterr().err)
     assert line["level"] == "warning"

@@ -208,3 +208,41 @@ def test_a_place_without_locks_is_refused_with_a_hint(
         database_owner(database)
     with pytest.raises(StorageFailed, match=hint), open_store(database):
         pass
+
+
+@pytest.mark.parametrize("written", ["nothing", "smaller", "larger", "no database"])
+def test_the_log_of_a_killed_process_is_kept_for_its_own_file_alone(
+    database: Path, tmp_path: Path, written: str
+) -> None:
+    lock, log = (database.with_name(f"memory.db{end}") for end in (".lock", "-wal"))
+    with own_database(database) as file:
+        run(database, "PRAGMA journal_mode = WAL", fill(50))
+        file.save_companion_identities()
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
+            connection.execute(fill(10))
+            connection.commit()
+            left = lock.read_bytes(), log.read_bytes()
+            main = database.read_bytes()
+    other = tmp_path / "other.db"
+    run(other, fill(500 if written == "larger" else 5))
+    lock.write_bytes(left[0])
+    log.write_bytes(left[1])
+    if written == "nothing":
+        database.write_bytes(main)
+    elif written == "no database":
+        database.write_bytes(b"notes")
+    else:
+        database.write_bytes(other.read_bytes())
+
+    with lock_database(database):
+        pass
+
+    kept = written == "nothing"
+    assert log.exists() == kept
+    asides = [path.read_bytes() for path in tmp_path.glob("memory.db.replaced-*-log")]
+    assert asides == ([] if kept else [left[1]])
+
+
+def fill(pages: int) -> str:
+    return f"CREATE TABLE filled_{pages} AS SELECT zeroblob({pages * 4096}) AS content"

@@ -472,7 +472,7 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
     database = installation.database
     name = glob.escape(database.name)
     if installation.process is None:
-        if (left := connections.commit_frames_in_log(database)) is not None:
+        if (left := connections.commits_in_log(database)) is not None:
             frames = count_of(len(left), "transaction")
             text = f"a crash left a log with {frames}; the next start reads it"
             yield note(CHECK, text, "mnem start")

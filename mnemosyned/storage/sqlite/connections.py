@@ -17,7 +17,7 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -325,8 +325,11 @@ PAGE_SIZES = {512 << power for power in range(8)}
 FRAMES_MAX = 1_000_000
 
 
-def commit_frames_in_log(database: Path) -> list[int] | None:
-    """Return the numbers of frames that end a transaction in a closed database's log; None without a log."""
+def commits_in_log(database: Path) -> dict[int, int] | None:
+    """Return the frames that end a transaction in a closed database's log, by number; None without a log.
+
+    The values are the database's pages after that transaction.
+    """
     path = database.with_name(database.name + "-wal")
     try:
         descriptor = os.open(
@@ -348,20 +351,20 @@ def commit_frames_in_log(database: Path) -> list[int] | None:
             )
         step = FRAME.size + page_size
         count = min((size - HEADER.size) // step, FRAMES_MAX)
-        commits = []
+        commits = {}
         for number in range(count):
             frame = FRAME.unpack(
                 os.pread(descriptor, FRAME.size, HEADER.size + number * step)
             )
             if list(frame[2:4]) == salts and frame[1]:
-                commits.append(number + 1)
+                commits[number + 1] = frame[1]
     return commits
 
 
-def lost_transactions(database: Path, left: Sequence[int], frames_read: int) -> str:
+def lost_transactions(database: Path, left: Collection[int], frames_read: int) -> str:
     """Return a warning if the log has transactions beyond the frames that SQLite read; else ''.
 
-    `left` has the frames that `commit_frames_in_log` found.
+    `left` has the frames that `commits_in_log` found.
     """
     lost = sum(frame > frames_read for frame in left)
     if not lost:

@@ -15,7 +15,8 @@ ends. Therefore each commit first looks where the path leads:
 - The file was moved: the log is checkpointed into it, so that it is whole, and nothing more is taken.
 - The log was deleted: it is checkpointed into the file, which is whole then, and nothing more is taken.
 - The file was written over, as `cp BACKUP` does: the path gets a file of its own with exactly what was written
-  there, the log is saved next to it, and nothing more is taken.
+  there, the log is saved next to it, and nothing more is taken. For the case that the process is killed, the
+  lock file has the header that the file had: the next one saves the log before SQLite writes it into the copy.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -92,13 +93,14 @@ class DatabaseFile:
     The methods from `secure_connection` on are called with the writer's lock held.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, save_header: Callable[[bytes], object]) -> None:
         """Open and lock the database file; create a missing file, readable by its owner alone.
 
-        Raises `DatabaseInUse` if a process holds it under another name, `StorageFailed` if it has
-        several names, and OSError.
+        `save_header` keeps the file's header for the next process, each time it changes. Raises `DatabaseInUse`
+        if a process holds it under another name, `StorageFailed` if it has several names, and OSError.
         """
         self.path = path
+        self._save_header = save_header
         self._companions: dict[str, Identity] = {}
         self._name = str(path)
         self._descriptor = -1
@@ -148,7 +150,8 @@ class DatabaseFile:
         self._written = 0, b""
 
     def save_companion_identities(self) -> None:
-        """Save device and inode of the write-ahead log and its index, so that `presence` sees a replacement."""
+        """Save the file's header, and device and inode of its log and index, so that a replacement is seen."""
+        self._note_header(os.fstat(self._descriptor).st_mtime_ns, self._read_header())
         seen = {str(path): _file_identity(path) for path in self._companion_paths()}
         self._companions = {
             path: identity for path, identity in seen.items() if identity
@@ -178,15 +181,12 @@ class DatabaseFile:
         changed_ns = os.fstat(self._descriptor).st_mtime_ns
         if changed_ns == self._written[0]:
             return False
-        header = os.pread(self._descriptor, _HEADER.size, 0)
+        header = self._read_header()
         last = self._written[1]
         if last not in (b"", header):
-            if len(header) < _HEADER.size or not header.startswith(_MAGIC):
+            if _is_older(header, last):
                 return True
-            _, counter_before, pages_before, schema_before = _HEADER.unpack(last)
-            _, counter, pages, schema = _HEADER.unpack(header)
-            if counter < counter_before or schema < schema_before:
-                return True
+            *_, pages, schema = _HEADER.unpack(header)
             try:
                 newest = _read_pragma(connection, "schema_version")
                 pages_max = _read_pragma(connection, "page_count")
@@ -196,14 +196,19 @@ class DatabaseFile:
                 if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
                     return True
                 raise
-            if (
-                schema > newest
-                or (schema == schema_before and pages < pages_before)
-                or (schema == newest and pages > pages_max)
-            ):
+            if schema > newest or (schema == newest and pages > pages_max):
                 return True
-        self._written = changed_ns, header
+        self._note_header(changed_ns, header)
         return False
+
+    def _read_header(self) -> bytes:
+        return os.pread(self._descriptor, _HEADER.size, 0)
+
+    def _note_header(self, changed_ns: int, header: bytes) -> None:
+        """Keep the header of the file as it was last changed, here and for the next process."""
+        if header != self._written[1]:
+            self._save_header(header)
+        self._written = changed_ns, header
 
     def is_log_replaced(self) -> bool:
         """Return whether another log, not empty, has the path of the open log."""
@@ -328,12 +333,10 @@ class DatabaseFile:
             if presence is Presence.DELETED:
                 self._restore_deleted(connection)
                 return
-            aside = path.with_name(
-                f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-            )
             if presence is Presence.OVERWRITTEN:
-                self._leave_overwritten(aside.with_name(f"{aside.name}-log"))
+                self._leave_overwritten(_name_aside(path, "-log"))
             elif presence is Presence.REPLACED or self.is_log_replaced():
+                aside = _name_aside(path)
                 copy_beside(connection, aside).rename(aside)
                 flush(path.parent)
                 # A log beside a file that it is not of would damage that.
@@ -460,6 +463,46 @@ def finish_rescue(path: Path) -> None:
     log.warning("database_put_back", database=str(path), bytes=path.stat().st_size)
 
 
+def _is_older(header: bytes, last: bytes) -> bool:
+    """Return whether no checkpoint can have written `header` to a file that had the header `last`."""
+    if len(header) < _HEADER.size or not header.startswith(_MAGIC):
+        return True
+    _, counter_before, pages_before, schema_before = _HEADER.unpack(last)
+    _, counter, pages, schema = _HEADER.unpack(header)
+    if counter < counter_before or schema < schema_before:
+        return True
+    return bool(schema == schema_before and pages < pages_before)
+
+
+def _set_foreign_log_aside(database: Path, lock: bytes) -> None:
+    """Rename the log of a killed process, which left `lock` in its lock file, if its file was written over."""
+    try:
+        last = _LOCK_DECODER.decode(lock).header
+        with database.open("rb") as file:
+            header = file.read(_HEADER.size)
+    except (ValueError, RecursionError, FileNotFoundError):
+        return
+    commits = connections.commits_in_log(database)
+    if len(last) < _HEADER.size or header == last or not commits:
+        return
+    if not _is_older(header, last) and _HEADER.unpack(header)[2] <= max(
+        commits.values()
+    ):
+        return
+    aside = _name_aside(database, "-log")
+    database.with_name(database.name + "-wal").rename(aside)
+    database.with_name(database.name + "-shm").unlink(missing_ok=True)
+    flush(database.parent)
+    log.warning("database_overwritten", database=str(database), log_copy=str(aside))
+
+
+def _name_aside(database: Path, suffix: str = "") -> Path:
+    """Return a path with the time for what is kept of a database that was replaced."""
+    return database.with_name(
+        f"{database.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}{suffix}"
+    )
+
+
 _HAPPENED = {
     Presence.DELETED: "deleted",
     Presence.MOVED: "moved away",
@@ -479,7 +522,16 @@ class DatabaseProcess:
     """The path of its socket; None for a program that embeds the memory."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Lock(DatabaseProcess):
+    """What a lock file says."""
+
+    header: bytes = b""
+    """Header of the database after the last checkpoint that was noticed; empty if it is unknown."""
+
+
 _DECODER = msgspec.json.Decoder(DatabaseProcess)
+_LOCK_DECODER = msgspec.json.Decoder(_Lock)
 
 
 @contextmanager
@@ -491,8 +543,8 @@ def own_database(
     `socket` is the address of this process, which the lock file names for others. Raises
     `DatabaseInUse`, `StorageFailed` and OSError.
     """
-    with lock_database(database, socket=socket):
-        file = DatabaseFile(_resolve_links(database))
+    with lock_database(database, socket=socket) as save_header:
+        file = DatabaseFile(_resolve_links(database), save_header)
         try:
             yield file
         finally:
@@ -500,11 +552,14 @@ def own_database(
 
 
 @contextmanager
-def lock_database(database: Path, *, socket: Path | None = None) -> Iterator[None]:
-    """Lock the database against other processes while the block runs.
+def lock_database(
+    database: Path, *, socket: Path | None = None
+) -> Iterator[Callable[[bytes], object]]:
+    """Lock the database against other processes while the block runs; yield what saves the file's header.
 
     The lock file names this process for others, and its `socket`, if any. A restore or rescue that a
-    killed process left is finished first. Raises `DatabaseInUse`, `StorageFailed` and OSError.
+    killed process left is finished first, and its log set aside if it is of another file. Raises
+    `DatabaseInUse`, `StorageFailed` and OSError.
     """
     database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _lock_file(database, os.O_RDWR | os.O_CREAT) as descriptor:
@@ -519,14 +574,19 @@ def lock_database(database: Path, *, socket: Path | None = None) -> Iterator[Non
             raise DatabaseInUse(
                 f"{database} is in use by process {owner.pid or 'unknown'}{where}. {advice}"
             ) from None
-        me = DatabaseProcess(os.getpid(), str(socket.absolute()) if socket else None)
+        resolved = _resolve_links(database)
+        _set_foreign_log_aside(resolved, os.pread(descriptor, 4096, 0))
+        me = _Lock(os.getpid(), str(socket.absolute()) if socket else None)
         os.fchmod(descriptor, PRIVATE)
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, msgspec.json.encode(me), 0)
-        resolved = _resolve_links(database)
+
+        def save_header(header: bytes) -> None:
+            os.pwrite(descriptor, msgspec.json.encode(replace(me, header=header)), 0)
+
+        save_header(b"")
         finish_restore(resolved)
         finish_rescue(resolved)
-        yield
+        yield save_header
         with suppress(OSError):
             # Of a failing disk: what an earlier owner left does not count.
             os.ftruncate(descriptor, 0)

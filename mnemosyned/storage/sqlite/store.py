@@ -224,7 +224,7 @@ def open_store(
 
 def _prepare_store(file: ownership.DatabaseFile, migrations: Path) -> SqliteStore:
     """Open the database, repair its indexes, upgrade its schema, and return the store."""
-    left = connections.commit_frames_in_log(file.path)
+    left = connections.commits_in_log(file.path)
     connection = connections.open_writer(
         file.path, check=partial(refuse_foreign, path=file.path)
     )
