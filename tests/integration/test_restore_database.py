@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from e2e.consistency import damage
 from e2e.daemons import kept
+from support.blank_database import MIGRATIONS
 from support.cases import thorough
 
 from mnemosyned import Memory
@@ -22,6 +23,7 @@ from mnemosyned.errors import DatabaseInUse, InvalidRequest, SchemaTooNew, Stora
 from mnemosyned.service.backups import NAME
 from mnemosyned.storage.sqlite import copies
 from mnemosyned.storage.sqlite.forgetting import SqliteDeletion
+from mnemosyned.storage.sqlite.schema import blank_database
 
 
 def remember(file: Path, *ids: str) -> None:
@@ -68,6 +70,27 @@ def test_a_backup_becomes_the_database_and_the_present_one_is_set_aside(
     printed = json.loads(capsys.readouterr().out)
     assert printed["backup"] == str(backup)
     assert printed["set_aside"] == str(done.set_aside)
+
+
+def test_a_backup_of_any_earlier_version_becomes_the_database(
+    database: Path, tmp_path: Path
+) -> None:
+    files = sorted(MIGRATIONS.glob("*.sql"))
+    earlier = tmp_path / "migrations"
+    earlier.mkdir()
+    for version, file in enumerate(files, start=1):
+        shutil.copy(file, earlier)
+        backup = tmp_path / f"version_{version}.db"
+        with (
+            closing(blank_database(earlier)) as connection,
+            closing(sqlite3.connect(backup)) as target,
+        ):
+            connection.backup(target)
+
+        restore_database(backup, database)
+
+        remember(database, "ada")
+        assert ids(database) == ["ada"]
 
 
 def test_a_log_is_set_aside_with_its_database(backup: Path, database: Path) -> None:

@@ -76,6 +76,8 @@ class Orphans:
     """The condition that such rows meet."""
     emptied: str = ""
     """The column that is emptied in such rows; without one, they are deleted."""
+    column: str = ""
+    """The column of the condition that tables of earlier versions lack, if there is one."""
 
 
 _ORIGINALS = "(SELECT seq FROM working_memory UNION ALL SELECT seq FROM archive)"
@@ -116,8 +118,13 @@ ORPHANS = (
     Orphans(
         "endings",
         "ending",
-        f"older_id NOT IN {_IDS} OR newer_id NOT IN {_IDS} "
-        f"OR (agreed_id != '' AND agreed_id NOT IN {_IDS})",
+        f"older_id NOT IN {_IDS} OR newer_id NOT IN {_IDS}",
+    ),
+    Orphans(
+        "endings by an agreement",
+        "ending",
+        f"agreed_id != '' AND agreed_id NOT IN {_IDS}",
+        column="agreed_id",
     ),
     Orphans("tags", "tag", f"memory_seq NOT IN {_ORIGINALS}"),
 )
@@ -278,12 +285,23 @@ def _row_faults(connection: sqlite3.Connection) -> Iterator[StorageFault]:
         if index not in present:
             text = f"the full-text index {index} is missing"
             yield StorageFault(FaultKind.INTEGRITY, index, text)
-    for kind, subject, rows, text in _row_checks(present):
+    for kind, subject, rows, text in _row_checks(connection, present):
         if count := _count_rows(connection, f"SELECT count(*) FROM ({rows})"):
             yield StorageFault(kind, subject, text.format(count))
 
 
-def _row_checks(present: set[str]) -> Iterator[tuple[FaultKind, str, str, str]]:
+def _find_orphan_checks(connection: sqlite3.Connection) -> Iterator[Orphans]:
+    """Yield the entries of `ORPHANS` whose table and column a database has."""
+    columns = "SELECT count(*) FROM pragma_table_info(?) WHERE ? IN ('', name)"
+    for orphans in ORPHANS:
+        found = connection.execute(columns, (orphans.table, orphans.column))
+        if found.fetchone()[0]:
+            yield orphans
+
+
+def _row_checks(
+    connection: sqlite3.Connection, present: set[str]
+) -> Iterator[tuple[FaultKind, str, str, str]]:
     """Yield checks for wrong rows: (kind of fault, subject, SQL that finds the rows, text).
 
     The text has `{}` for the number of rows. Tables not in `present` are not checked.
@@ -306,11 +324,10 @@ def _row_checks(present: set[str]) -> Iterator[tuple[FaultKind, str, str, str]]:
         for words, rows in comparisons.items():
             text = f"the full-text index {index} has {words}: {{:,}}"
             yield FaultKind.INDEX, index, rows, text
-    for orphans in ORPHANS:
-        if orphans.table in present:
-            rows = f"SELECT 1 FROM {orphans.table} WHERE {orphans.where}"
-            text = f"rows that belong to nothing: {{:,}} ({orphans.words})"
-            yield FaultKind.ORPHAN, orphans.table, rows, text
+    for orphans in _find_orphan_checks(connection):
+        rows = f"SELECT 1 FROM {orphans.table} WHERE {orphans.where}"
+        text = f"rows that belong to nothing: {{:,}} ({orphans.words})"
+        yield FaultKind.ORPHAN, orphans.table, rows, text
 
 
 def _count_rows(connection: sqlite3.Connection, statement: str) -> int:
@@ -337,7 +354,6 @@ def repair_database(database: Path, migrations: Path) -> Iterator[str]:
         if any(each.subject == TABLE_INDEXES for each in find_damage(connection)):
             connection.execute("REINDEX")
             yield "rebuilt the indexes of the tables"
-        present = schema.table_names(connection)
         yield from _replace_unreadable(connection)
         yield from _return_orphans(connection)
         # The next cycle rolls them up again.
@@ -347,9 +363,7 @@ def repair_database(database: Path, migrations: Path) -> Iterator[str]:
         ).rowcount
         if unlinked:
             yield f"took {unlinked:,} summaries out from under one that does not exist"
-        for orphans in ORPHANS:
-            if orphans.table not in present:
-                continue
+        for orphans in _find_orphan_checks(connection):
             statement, action = f"DELETE FROM {orphans.table}", "removed"
             if orphans.emptied:
                 statement = f"UPDATE {orphans.table} SET {orphans.emptied} = NULL"
