@@ -29,6 +29,7 @@ AFTER_MAX = 4
 """Sentences of reasons behind a proposal, without those of lists; more are on something else."""
 STATEMENT_CHARS_MAX = 240
 OPTIONS_MIN = 2
+_OPTION_FORMS = ("item", "inline", "bulleted")
 VALUE_WORDS_MAX = 4
 """Words of an answer that is only another value: "every 30 minutes"."""
 ANSWERS_CACHED_MAX = 4_000
@@ -89,10 +90,21 @@ def read_answer(message: str, answer: str) -> AnsweredProposal | None:
         change = first[chosen.end() :]
         if _PATTERNS["further"].match(change.lower()):
             change = ""
-        if change and not _is_change(change):
+        if change and not _is_change(change, option):
             return None
         agreed = AnsweredProposal(AnswerKind.AGREED, option, sentence, change)
         return replace(agreed, is_option=True, is_changed=bool(change))
+    if judged := _read_verdicts(" ".join(sentences).lower()):
+        accepted = [number for number, is_agreed in judged.items() if is_agreed]
+        numbers = accepted or [*judged]
+        proposals = [*filter(None, (_find_proposal(message, n) for n in numbers))]
+        is_more = accepted == [1, 2] and _find_proposal(message, 3)
+        if is_more or len(proposals) < len(numbers):
+            return None
+        kind = AnswerKind.AGREED if accepted else AnswerKind.REFUSED
+        statement = "; ".join(proposal for _, proposal in proposals)
+        reason = "" if accepted else " ".join(sentences)
+        return AnsweredProposal(kind, statement, proposals[0][0], reason)
     # "Go" alone agrees, too: the whole answer comes first.
     assent = agrees(said) or _PATTERNS["assent"].match(said)
     is_later = _PATTERNS["later"].search(said)
@@ -120,9 +132,23 @@ def read_answer(message: str, answer: str) -> AnsweredProposal | None:
         return agreed if assent["firm"] or not is_doubtful else None
     if changed := _replace_value(statement, change):
         return replace(agreed, statement=changed, is_changed=True)
-    if _is_change(change) and (assent or is_made):
+    if _is_change(change, statement) and (assent or is_made):
         return replace(agreed, answer=first, is_changed=True)
     return agreed if assent and _repeats(change, statement) else None
+
+
+def _read_verdicts(said: str) -> dict[int, bool]:
+    """Return {number of a proposal: whether it is accepted} for "yes to the first, no to the second"."""
+    if _PATTERNS["both"].fullmatch(said):
+        return {1: True, 2: True}
+    verdicts: dict[int, bool] = {}
+    for part in filter(None, _PATTERNS["between"].split(said)):
+        match = _PATTERNS["verdict"].fullmatch(part)
+        if not match or bool(match["before"]) == bool(match["after"]):
+            return {}
+        which = _NAMES["ordinals"].get(match["which"], match["which"])
+        verdicts[int(which)] = not (match["no"] or match["never"])
+    return verdicts
 
 
 def _find_option(message: str, name: str) -> tuple[str, str] | None:
@@ -131,21 +157,24 @@ def _find_option(message: str, name: str) -> tuple[str, str] | None:
     `name` is a number, a letter or an ordinal, in lower case. The options must be alternatives; steps, such as
     "run the tests", are none.
     """
-    marked = "item" if _PATTERNS["item"].search(message) else "bulleted"
-    items = list(_PATTERNS[marked].finditer(message))
+    forms = {form: [*_PATTERNS[form].finditer(message)] for form in _OPTION_FORMS}
+    marked = next(filter(forms.get, forms), "bulleted")
+    items = forms[marked]
     names = [
-        match["name"].lower() if marked == "item" else str(place)
+        str(place) if marked == "bulleted" else match["name"].lower()
         for place, match in enumerate(items, start=1)
     ]
     number = _NAMES["ordinals"].get(name, "")
     if number and int(number) <= len(names):
         name = names[int(number) - 1]
-    if len(items) < OPTIONS_MIN or names.count(name) != 1:
+    is_inline = marked == "inline"
+    is_in_order = not is_inline or f" {''.join(names)}" in " 123456789 abcde"
+    if len(items) < OPTIONS_MIN or names.count(name) != 1 or not is_in_order:
         return None
     offers = [
         sentence.lower()
         for sentence, _ in split_sentences(_PATTERNS[marked].sub("", message))
-        if _PATTERNS["choice"].search(sentence.lower())
+        if _PATTERNS["offering" if is_inline else "choice"].search(sentence.lower())
     ]
     sentence = split_sentences(items[names.index(name)]["text"])[0][0]
     option = _clean(sentence)
@@ -155,13 +184,14 @@ def _find_option(message: str, name: str) -> tuple[str, str] | None:
     is_next = any(map(_PATTERNS["next"].search, offers))
     if not offers or is_work or is_answer or is_next:
         return None
-    whole = (each for each in list_sentences(message) if each.endswith(sentence))
-    return next(whole, sentence), option
+    whole = (each for each in list_sentences(message) if sentence in each)
+    return min(whole, key=len, default=sentence), option
 
 
-def _find_proposal(message: str) -> tuple[str, str] | None:
+def _find_proposal(message: str, number: int = 0) -> tuple[str, str] | None:
     """Return (sentence, what it proposes) of the only proposal in an agent's message; None if there is none.
 
+    With a `number`, from 1, it is that one of several proposals, or of the items of a list that is proposed.
     Conditional and optional proposals, those of work of the moment, and those before another question or
     matter do not count.
     """
@@ -172,19 +202,26 @@ def _find_proposal(message: str) -> tuple[str, str] | None:
         for place, sentence in enumerate(sentences)
         if (match := _match_proposal(sentence))
     ]
-    if len(found) != 1:
+    is_one = len(found) == 1
+    if not (is_one or 0 < number <= len(found)):
         return None
-    ((place, match),) = found
+    place, match = found[0 if is_one else number - 1]
+    end = next((at for at, _ in found if at > place), None)
     sentence = sentences[place]
     begin = match.end("lead") if match.start() == 0 and match["lead"] else 0
     statement = _clean(match.string[begin:].replace("?", ""))
-    after = sentences[place + 1 :]
+    after = sentences[place + 1 : end]
+    items: list[str] = []
     if sentence.rstrip("* ").endswith((":", "：")):
         items = list(takewhile(_PATTERNS["bullet"].match, after))
         after = after[len(items) :]
         statement = "; ".join(
             filter(None, (statement.rstrip(":"), *map(_clean, items)))
         )
+    if number and is_one:
+        if not 0 < number <= len(items) > 1:
+            return None
+        sentence, statement = items[number - 1], _clean(items[number - 1])
     named = _PATTERNS["option"].fullmatch(statement.lower())
     if named and (option := _find_option(message, named["which"])):
         sentence, statement = option
@@ -231,7 +268,7 @@ def _clean(text: str) -> str:
     return " ".join(_MARKDOWN.sub("", text).split()).rstrip(".!;, ")
 
 
-_MARKDOWN = re.compile(r"\*\*|__|^[\s>#*•-]+(?:\d[.)]\s+)?")
+_MARKDOWN = re.compile(r"\*\*|__|^[\s>#*•-]*(?:\d[.)]\s+)?")
 
 
 def _repeats(text: str, statement: str) -> bool:
@@ -242,23 +279,24 @@ def _repeats(text: str, statement: str) -> bool:
     return bool(words) and not is_other and words <= find_keywords(statement)
 
 
-def _is_change(text: str) -> bool:
-    """Return True if the rest of an answer changes what was proposed, without condition, objection or work."""
+def _is_change(text: str, statement: str) -> bool:
+    """Return True if the rest of an answer changes a proposed statement, without condition, objection, work."""
     low = text.lower()
     is_but = _PATTERNS["but"].match(low)
-    names_person = is_but and _ACTOR.match(text[is_but.end() :])
+    actor = is_but and _ACTOR.match(text[is_but.end() :])
     return bool(
         is_but
-        and not names_person
+        and not (actor and not find_keywords(actor[1]) <= find_keywords(statement))
         and not _PATTERNS["no_change"].search(low)
         and not _PATTERNS["objection"].search(low)
+        and not _PATTERNS["objector"].search(low)
     )
 
 
 _ACTOR = re.compile(
-    r"[A-Z][^\W\d_]+ (?!instead|statt|only|for|in|on|with|and|or|für|per|para|pour)[^\W\d_]"
+    r"([A-Z][^\W\d_]+) (?!instead|statt|only|for|in|on|with|and|or|für|per|para|pour)[^\W\d_]"
 )
-"""A name with a verb, as in "but Ann said no"."""
+"""A name with a verb, as in "but Ann said no"; "but Redis gets 2 GB" is on what is proposed."""
 
 
 def _replace_value(statement: str, change: str) -> str:

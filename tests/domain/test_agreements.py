@@ -23,6 +23,9 @@ WAYS = """There are three ways to do it:
 3. Use a query parameter
 
 Which one do you prefer?"""
+INLINE = "Two ways: should we (a) keep the lock in Postgres or (b) move it to Redis?"
+TWO = "I suggest we store sessions in Redis. I also suggest that we keep logs for 30 days."
+LIST = "I suggest the following:\n1. store sessions in Redis\n2. keep logs for 30 days"
 FLAGS = """Es gibt zwei Möglichkeiten:
 Variante A: Wir halten die Flags in einer YAML-Datei.
 Variante B: Wir nehmen Unleash.
@@ -112,6 +115,33 @@ def turn(*texts: str) -> list[MemoryRecord]:
     ("**Option A** – keep Jest\n**Option B** – take Vitest\nWhich one?", "B it is", "Agreed: take Vitest"),
     (FLAGS, "B bitte", "Agreed: Wir nehmen Unleash"),
     (WAYS.replace("Which one do you prefer?", "I recommend option 3."), "ok", "Agreed: Use a query parameter"),
+    (INLINE, "b", "Agreed: move it to Redis"),
+    (INLINE, "the first please", "Agreed: keep the lock in Postgres"),
+    (INLINE, "b, but with a TTL", "Agreed: move it to Redis → but with a TTL"),
+    ("Which do you prefer: A) keep Jest, B) take Vitest, or C) use both?", "C", "Agreed: use both"),
+    ("We can 1) poll every minute or 2) use a webhook. Which one?", "2", "Agreed: use a webhook"),
+    ("Sollen wir a) YAML-Dateien halten oder b) Unleash nehmen?", "b", "Agreed: Unleash nehmen"),
+    ("Préfères-tu (1) garder les journaux ou (2) les effacer ?", "la 2", "Agreed: les effacer"),
+    ("¿Prefieres 1) usar S3 o 2) usar el disco?", "la primera", "Agreed: usar S3"),
+    # Several proposals, each with its own answer.
+    (TWO, "yes to the first, no to the second", "Agreed: store sessions in Redis"),
+    (TWO, "No to the first. Yes to the second.", "Agreed: keep logs for 30 days"),
+    (TWO, "1: ok, 2: no", "Agreed: store sessions in Redis"),
+    (TWO, "the first one yes, the second later", "Agreed: store sessions in Redis"),
+    (TWO, "just the second", "Agreed: keep logs for 30 days"),
+    (TWO, "yes to both", "Agreed: store sessions in Redis; keep logs for 30 days"),
+    (TWO, "no to 1, no to 2", "Refused: store sessions in Redis; keep logs for 30 days → no to 1, no to 2"),
+    (LIST, "yes to 1, no to 2", "Agreed: store sessions in Redis"),
+    ("Ich schlage vor, Redis zu nehmen. Außerdem schlage ich vor, die Logs zu behalten.",
+     "ja zum ersten, nein zum zweiten", "Agreed: Redis zu nehmen"),
+    ("Je propose de garder Redis. Je suggère de garder les journaux.",
+     "oui pour le premier, non pour le second", "Agreed: garder Redis"),
+    ("Sugiro usarmos Redis. Também sugiro guardarmos os logs.", "sim para o primeiro, não para o segundo",
+     "Agreed: usarmos Redis"),
+    # What is proposed, or what goes with it, is otherwise.
+    (REDIS, "ok but redis gets 2 GB", f"Agreed: {IN_REDIS} → ok but redis gets 2 GB"),
+    (REDIS, "ok but Redis gets 2 GB", f"Agreed: {IN_REDIS} → ok but Redis gets 2 GB"),
+    (REDIS, "fine but admins stay in postgres", f"Agreed: {IN_REDIS} → fine but admins stay in postgres"),
     # Declined.
     (REDIS, "no, keep the database", f"Refused: {IN_REDIS} → no, keep the database"),
     (REDIS, "No thanks. It is one more service.", f"Refused: {IN_REDIS} → No thanks. It is one more service."),
@@ -168,6 +198,43 @@ def test_a_proposal_is_decided_by_the_answer(
     (REDIS, "ok, but Tom has to decide"),
     (REDIS, "great idea... not"),
     (REDIS, "yeah right, redis again"),
+    *((REDIS, f"ok but {what}") for what in (
+        "ann said no", "ben hates redis", "redis crashed last week", "legal has not signed off",
+        "ops doesn't like it", "redis is too slow", "postgres works fine", "memory is tight",
+        "tom thinks it's slow", "nothing works",
+        "Redis is slow", "docker uses it already", "security will complain", "redis broke twice",
+    )),
+    (REDIS, "ja aber anna sagt nein"),
+    (REDIS, "d'accord mais paul dit non"),
+    (REDIS, "vale pero ana dice que no"),
+    (REDIS, "va bene ma redis costa troppo"),
+    (REDIS, "ok mas ana disse que não"),
+    (REDIS, "ok maar anna zegt nee"),
+    # Options that are none, or other words behind a letter or number.
+    (INLINE, "a lot of work either way"),
+    (INLINE, "a or b, I don't care"),
+    (INLINE, "not b"),
+    (INLINE, "c"),
+    (INLINE, "1"),
+    (INLINE, "b, but only if it is cheap"),
+    ("I changed (a) the lock in Postgres and (b) the cache in Redis.", "b"),
+    ("The error is either (a) a stale lock or (b) a full disk.", "b"),
+    ("Which one fails: (a) the staging server or (b) production?", "b"),
+    ("Shall I (a) run the tests or (b) look at the log?", "a"),
+    ("Step 1) keep the lock in Postgres, step 2) move it to Redis.", "2"),
+    # Several proposals, and no answer to each.
+    (TWO, "yes"),
+    (TWO, "the first one is wrong"),
+    (TWO, "not both"),
+    (TWO, "both are too expensive"),
+    (TWO, "yes to the third"),
+    (TWO, "yes to the first if it is cheap, no to the second"),
+    (TWO, "no to the first, maybe to the second"),
+    (TWO, "yes to the first, but ann must decide the second"),
+    (f"{TWO} And I propose to drop cron.", "both"),
+    ("I suggest we run the tests. I also suggest that we keep logs.", "yes to the first, no to the second"),
+    (REDIS, "yes to the first, no to the second"),
+    (REDIS, "both"),
     # Doubtful.
     (REDIS, "ok, thanks"),
     (REDIS, "why one hour?"),
