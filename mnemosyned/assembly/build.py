@@ -36,6 +36,7 @@ from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.sleeper import Sleeper, SleepHost, cron_trigger
 from mnemosyned.sleep.triggers import ClockGuard, JumpTolerantClock
+from mnemosyned.socket_path import usual_socket_path
 from mnemosyned.verbs.upkeep import Watch, WatchedFolder, Watching
 
 if TYPE_CHECKING:
@@ -429,9 +430,13 @@ def open_memory(
         )
         stack.enter_context(service.sleeper)
         if socket or find_bus:
-            from mnemosyned.agents.hooks.service import HookService  # noqa: PLC0415 only in a daemon
+            from mnemosyned.agents.hooks import spool  # noqa: PLC0415 only in a daemon
+            from mnemosyned.agents.hooks.service import HookService  # noqa: PLC0415 the same
 
-            memory.hooks = stack.enter_context(HookService(service))
+            # A daemon on another socket is not the one that hooks look for.
+            is_usual = socket is not None and str(socket) == usual_socket_path()
+            waiting = spool.folder() if is_usual and not store.read_only else ""
+            memory.hooks = stack.enter_context(HookService(service, waiting=waiting))
             if not store.read_only and makes_rounds:
                 stack.enter_context(WatcherHost(service, memory.hooks.capture))
         yield memory

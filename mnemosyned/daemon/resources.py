@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from mnemosyned import errors
-from mnemosyned.agents.hooks.service import HookEnvelope, HookService
+from mnemosyned.agents.hooks.service import UNREADABLE, HookService, decode_call
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.daemon.http.server import VERB_PREFIX
 from mnemosyned.daemon.metrics import METRICS_PATH, Collector, metrics_route
@@ -171,7 +171,6 @@ class ScopedCaller(Caller):
 HOOKS_PATH = "/hooks"
 WANTED_HEADER = "Mnemosyne-Transcript"
 """Header with the byte from which a hook on another machine must read its transcript; see `HookOutcome`."""
-_decode = msgspec.json.Decoder(HookEnvelope).decode
 
 
 @dataclass(frozen=True)
@@ -251,8 +250,8 @@ class MemoryRoutes:
         """Handle a hook's call and return the answer as JSON. Raises `MalformedJson` and `ScopeMissing`."""
         require_scope(Scope.WRITE, self.scopes, "a hook", group=self.group)
         try:
-            envelope = _decode(request.body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            envelope = decode_call(request.body)
+        except UNREADABLE as error:
             raise errors.MalformedJson(
                 f"a hook's call cannot be read: {error}"
             ) from error

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import Daemon, environment, eventually, running
+from e2e.daemons import Daemon, environment, eventually, running, short_room
 from e2e.hook_programs import (
     Machine,
     Ran,
@@ -24,6 +24,8 @@ from e2e.hook_programs import (
 )
 from e2e.programs import BIN
 from support.agents import claude_line, write_lines
+
+from mnemosyned import Client
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
@@ -184,6 +186,21 @@ def start_late(start: Start) -> tuple[Daemon, Machine]:
     machine = beside(daemon)
     eventually(lambda: _handed_in(machine), "the spool is empty")
     return daemon, machine
+
+
+def test_a_daemon_stores_what_waits_for_its_usual_socket(
+    machine: Machine, start: Start
+) -> None:
+    machine.hook(prompt("Zoe moved to Hamar"))
+    machine.spool.joinpath("c-0").write_bytes(b"damaged")
+    with short_room() as room:
+        usual = room / "mnemosyned" / "mnemosyned.sock"
+        start("--socket", str(usual), XDG_RUNTIME_DIR=str(room))
+
+        eventually(lambda: not machine.waiting, "the spool is empty")
+
+        with Client(str(usual)) as client:
+            assert client.forget(person="Zoe").memories == 1
 
 
 def test_a_call_waits_for_the_daemon(machine: Machine, start: Start) -> None:

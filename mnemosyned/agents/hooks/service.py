@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
-from mnemosyned.agents.hooks import events
+from mnemosyned.agents.hooks import events, spool
 from mnemosyned.conversation.briefing import has_substance
 from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.errors import MnemosynedError
@@ -78,6 +78,11 @@ class HookEnvelope(msgspec.Struct, frozen=True, kw_only=True):
     """Which memory it is, in words, for a person who has two."""
 
 
+decode_call = msgspec.json.Decoder(HookEnvelope).decode
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""Errors of `decode_call` for a call that nothing can be read of."""
+
+
 @dataclass(slots=True)
 class HookOutcome:
     """Counted outcome of a call."""
@@ -92,7 +97,9 @@ class HookOutcome:
 class HookService:
     """Answers hooks: captures conversations and injects context. Safe from any thread."""
 
-    def __init__(self, service: MemoryService, *, home: Path | None = None) -> None:
+    def __init__(
+        self, service: MemoryService, *, home: Path | None = None, waiting: str = ""
+    ) -> None:
         self._agents = service.store.agents
         self._ledger = service.store.injections
         self._clock = service.sleeper.cycle.clock
@@ -107,6 +114,8 @@ class HookService:
         """By session, so that two hooks of one event do not inject the same."""
         self._is_warm = False
         """Whether the thread of the capture has warmed up, or has begun to."""
+        self._spool = waiting
+        """The folder of calls that waited for the daemon, until they are stored; empty for none."""
 
     def __enter__(self) -> Self:
         self.capture.start(self._warm_up)
@@ -115,8 +124,24 @@ class HookService:
     def __exit__(self, *_: object) -> None:
         self.capture.close()
 
+    def _store_waiting(self, place: str) -> None:
+        """Store the calls that wait in the spool `place`. After an error, which it raises, the rest waits."""
+
+        def store_call(content: bytes) -> int:
+            with suppress(*UNREADABLE):
+                self.handle_call(decode_call(content))
+            return spool.OK
+
+        while waiting := spool.list_waiting(place):
+            spool.hand_in(place, store_call)
+            if spool.list_waiting(place) == waiting:  # the folder cannot be changed
+                return
+
     def _warm_up(self) -> None:
-        """Compose texts for a recent session once, and discard them, so that the next prompt is quick."""
+        """Store calls that waited; compose texts for a session and discard them, so that a prompt is quick."""
+        place, self._spool = self._spool, ""
+        if place:
+            self._store_waiting(place)
         sessions = [] if self._is_warm else self._agents.recent(1)
         if not sessions:
             return

@@ -43,12 +43,11 @@ SET_ASIDE = ".odd-"
 _UNREADABLE = frozenset({errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO})
 """Errors of opening a file of another user, a link or a socket."""
 
-_usual = os.path.join(os.path.expanduser("~"), ".local", "state")
-
 
 def folder(daemon: str = "") -> str:
     """Return the path of the spool for a daemon, by default the one of this machine."""
-    base = standard_directory("STATE_DIRECTORY", "XDG_STATE_HOME", _usual)
+    usual = os.path.join(os.path.expanduser("~"), ".local", "state")
+    base = standard_directory("STATE_DIRECTORY", "XDG_STATE_HOME", usual)
     return os.path.join(base, f"spool@{daemon}" if daemon else "spool")
 
 
