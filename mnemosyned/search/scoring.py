@@ -38,6 +38,7 @@ from mnemosyned.text.terms import (
     stem_prefix,
     stems_with_content,
     synonyms_of,
+    unify_letters,
     with_words_apart,
 )
 
@@ -181,7 +182,8 @@ class TermReader:
             if term not in terms:
                 share += NEARBY_SHARE * self.keyword_idf[term]
         if self.grams:
-            share += GRAM_IDF * sum(gram in text for gram in self.grams)
+            unified = unify_letters(text)
+            share += GRAM_IDF * sum(gram in unified for gram in self.grams)
         return min(1.0, share / self._keywords_sum) if self._keywords_sum else 0.0
 
     def terms_in(self, text: str) -> AbstractSet[int]:

@@ -48,9 +48,34 @@ STEM_CHARS_MIN = 3
 PREFIX_CHARS_MAX = 100
 
 
+_RAISED = "²³¹⁰⁴-⁹₀-₉"
+_VARIANT = (
+    f"[{_RAISED}ªµºĲĳĿŀŉſǄ-ǌǱ-ǳʰ-ʸˠ-ˤᴬ-ᵪᵸᶛ-ᶿⁱⁿₐ-ₜℂ℃ℇ℉-ℓℕℙ-ℝℤℨℬ-ℱℴ-ℹℼ-ℿⅅ-ⅉⅠ-ⅿ①-⒛ⱼⱽ"
+    "\u2e9f\u2ef3\u2f00-\u2fd5\u3200-\u33ff\ufb00-\ufbff\ufc00-\ufdfb\ufe70-\ufefc"
+    "０-９Ａ-Ｚａ-ｚ\uff66-\uffdc\U0001d400-\U0001d7ff\U0001ee00-\U0001eeff]"
+)
+_VARIANTS = compile_on_use(f"{_VARIANT}(?<![0-9{_RAISED}][{_RAISED}]){_VARIANT}*")
+"""Other forms of common letters and digits: `ＡＰＩ`, `ｻｰﾊﾞｰ`, `ﬁ`, `CO₂`, `㎏`.
+
+A raised digit after a digit is none (`10²` is not 102), and neither are fractions, signs such as `™`, and
+full-width marks, which separate words."""
+
+
+def unify_letters(text: str) -> str:
+    """Return the text with common forms of its letters and digits: `API` for `ＡＰＩ`. Its length may change.
+
+    Letters in parts, as in names of files from macOS, become whole. A change here needs a migration that
+    rebuilds the indexes.
+    """
+    if text.isascii() or unicodedata.is_normalized("NFKC", text):
+        return text
+    whole = unicodedata.normalize("NFC", text)
+    return _VARIANTS.sub(lambda run: unicodedata.normalize("NFKC", run[0]), whole)
+
+
 def fold_case(text: str) -> str:
-    """Return the text in lower case and without accents, as the full-text index stores it."""
-    lower = text.lower()
+    """Return the text in lower case, without accents, and in common letters, as it is searched."""
+    lower = unify_letters(text).lower()
     if lower.isascii():
         return lower
     parted = unicodedata.normalize("NFD", lower.replace("ς", "σ"))
@@ -387,8 +412,7 @@ class Terms:
 
 def parse_terms(text: str) -> Terms:
     """Return the search terms of a question, up to `TERMS_MAX` words, without stop words if others are left."""
-    # A word whose letters are in parts, as in names of files from macOS, is none to the patterns below.
-    text = unicodedata.normalize("NFC", text)
+    text = unify_letters(text)
     words: dict[str, str] = {}
     for raw in _UNSPACED_RUN.sub(" ", text).split():
         token = _POSSESSIVE.sub("", _EDGES.sub("", raw))
@@ -418,6 +442,7 @@ def gram_text(text: str) -> str:
     Only scripts without spaces, such as Chinese, give pairs; most memories give an empty text. A
     change here needs a migration that rebuilds the index.
     """
+    text = unify_letters(text)
     parts = [] if text.isascii() else _character_pairs(text)
     if b"aA" in text.encode().translate(_CASES):  # a tenth of the time of the pattern
         for name in _CAMEL_WORD.findall(text):
@@ -426,7 +451,13 @@ def gram_text(text: str) -> str:
 
 
 def glued_words(text: str) -> list[str]:
-    """Return words such as `v1.2` in `版本v1.2已发布`, which the index stores with the adjacent letters."""
+    """Return texts that the index has in no common form: `v1.2` in `版本v1.2已发布`, or all of `ＡＰＩ key`.
+
+    If a text has letters in other forms, all its words are returned in one text, in their common forms.
+    """
+    if (unified := unify_letters(text)) != text:
+        spaced = _UNSPACED_RUN.sub(" ", unified)
+        return [spaced] if WORD.search(spaced) else []
     if not may_be_unspaced(text):
         return []
     glued: list[str] = []

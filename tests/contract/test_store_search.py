@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -15,6 +16,7 @@ from support.fakes import (
     promotion,
     remember_batch,
 )
+from support.stores import get_memory
 
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Hit, Tier
@@ -371,6 +373,87 @@ def test_a_word_is_found_and_forgotten_whatever_script_it_touches(
 ) -> None:
     check_words(service, clock, {f"m{at}": each for at, each in enumerate(GLUED)})
     assert store.memories.working_count() == 0
+
+
+# A letter or digit is found by its common form, and the common form by another one.
+
+
+FORMS = [
+    ("ＡＰＩ", "API"),
+    ("ＱＸ－４８２１３", "QX-48213"),
+    ("１９２．１６８．０．１７", "192.168.0.17"),
+    ("ｻｰﾊﾞｰ", "サーバー"),
+    ("ﬁlament", "filament"),
+    (normalize("NFD", "서버"), "서버"),
+    (normalize("NFD", "ガレージ"), "ガレージ"),
+    (normalize("NFD", "йод"), "йод"),
+    (normalize("NFD", "Zürich"), "Zurich"),
+    ("⾦⾊", "金色"),
+    ("85㎡", "85m2"),
+    ("CO₂", "CO2"),
+    ("Ⅷ", "VIII"),
+    ("𝐑𝐞𝐝𝐢𝐬", "redis"),
+    ("ﻣﺮﺣﺒﺎ", "مرحبا"),
+    ("ＵｓｅｒＮａｍｅ", "UserName"),
+]
+"""A word in another form, and in the common one."""
+FRAMES = ["the {} is new", "新しい{}です", "{}"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("stored", [0, 1])
+def test_a_word_is_found_and_forgotten_whatever_form_its_letters_have(
+    service: MemoryService, clock: FakeClock, frame: str, stored: int
+) -> None:
+    words = {
+        f"m{at}-{number}": (frame.format(pair[stored]), asked)
+        for at, pair in enumerate(FORMS)
+        for number, asked in enumerate(pair)
+    }
+    tell(service, other="the parcel is at the gate")
+
+    check_words(service, clock, words)
+
+
+def test_the_text_stays_as_it_is(store: MemoryStore, service: MemoryService) -> None:
+    text = "ＡＰＩ の ｻｰﾊﾞｰ " + normalize("NFD", "서버") + " ﬁle"
+    tell(service, m=text)
+
+    assert get_memory(store, "m").content == text
+    (hit,) = service.call(Recall("API サーバー")).hits
+    assert (hit.content, hit.why) == (text, "words: API")
+
+
+def test_signs_and_raised_digits_stay_what_they_are(service: MemoryService) -> None:
+    tell(service, sign="we buy Slack™", power="10² rows", half="2½ cups")
+
+    assert recalled(service, "Slack") == ["sign"]
+    assert forgets(service, query="slacktm") == forgets(service, query="102") == 0
+    assert forgets(service, query="21") == 0
+
+
+def test_all_words_may_be_asked_for_whatever_their_forms(
+    service: MemoryService, clock: FakeClock
+) -> None:
+    for id, name in (("other", "SSH"), ("old", "ＡＰＩ"), ("new", "ＡＰＩ")):
+        tell(service, "s", **{id: f"the {name} key is {id}"})
+        clock.advance(hours=30)
+
+    assert recalled(service, "what was the first API key?", "s")[0] == "old"
+
+
+def test_an_edited_or_forgotten_word_is_gone_in_all_its_forms(
+    service: MemoryService,
+) -> None:
+    tell(service, m="the ＡＰＩ key", n="the ｻｰﾊﾞｰ")
+
+    service.call(EditMemory("m", text="the ｇａｔｅ key"))
+    service.call(Forget(["n"]))
+
+    for word in ("API", "ＡＰＩ", "サーバー", "ｻｰﾊﾞｰ"):
+        assert forgets(service, query=word) == 0, word
+    assert forgets(service, query="gate") == 1
 
 
 def test_a_word_within_another_one_is_not_meant(service: MemoryService) -> None:

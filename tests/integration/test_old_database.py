@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.fakes import (
@@ -23,7 +24,8 @@ from support.stores import open_store
 from mnemosyned import Memory
 from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.memory.values import Tier
-from mnemosyned.storage.sqlite.fulltext import TEXTS
+from mnemosyned.storage.sqlite import fulltext
+from mnemosyned.storage.sqlite.fulltext import TEXTS, write_grams
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.text.terms import gram_text, parse_terms
 
@@ -229,6 +231,65 @@ def test_an_entry_is_the_same_whether_it_was_written_now_or_written_again(
         fill(store)
     for index in TEXTS:
         assert entries(old, index) == entries(fresh, index)
+
+
+# A file of before words were indexed by the common forms of their letters, as its own version wrote it.
+
+
+LETTERS = Path(__file__).parents[1] / "data" / "schema_27.db.gz"
+FOUND = {
+    "API": ["camel", "slept-api"],
+    "500": ["slept-api"],
+    "サーバー": ["slept-kana"],
+    "ｻｰﾊﾞｰ": ["slept-kana"],
+    "filament": ["ligature"],
+    "서버": ["korean"],
+    "v2": ["glued"],
+    "nginx": ["glued"],
+    "User": ["camel"],
+}
+"""The memories with each word."""
+
+
+@pytest.fixture
+def with_letters(database: Path) -> Path:
+    database.write_bytes(gzip.decompress(LETTERS.read_bytes()))
+    return database
+
+
+def test_other_forms_of_letters_are_found_once_the_file_is_opened(
+    with_letters: Path,
+) -> None:
+    assert {word: selected(with_letters, word) for word in FOUND} == FOUND
+    with closing(sqlite3.connect(with_letters)) as connection:
+        assert not connection.execute("SELECT name, seq FROM reindexing").fetchall()
+
+
+def test_indexes_are_written_on_where_a_daemon_was_killed(
+    with_letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Path(shutil.copy(with_letters, tmp_path / "whole.db"))
+    selected(whole, "API")
+    written: list[int] = []
+
+    def write_and_die(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        written.append(args[2])
+        if len(written) == 6:  # three summaries came first
+            raise KeyboardInterrupt
+        write_grams(*args, **kwargs)
+
+    monkeypatch.setattr(fulltext, "REINDEXED_AT_ONCE", 2)
+    monkeypatch.setattr(fulltext, "write_grams", write_and_die)
+    with pytest.raises(KeyboardInterrupt):
+        selected(with_letters, "API")
+
+    with closing(sqlite3.connect(with_letters)) as connection:
+        due = "SELECT seq FROM reindexing WHERE name = 'memory_gram_fts'"
+        assert connection.execute(due).fetchone() == (written[4],)
+    assert selected(with_letters, "API") == FOUND["API"]
+    assert written[6] == written[5]
+    for index in TEXTS:
+        assert entries(with_letters, index) == entries(whole, index)
 
 
 # A damaged write-ahead log drops what is behind the damage; that is said, and only then.

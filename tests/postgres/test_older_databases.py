@@ -137,6 +137,7 @@ GLUED = [
     memory(f"glued-{number}", f"服务器{number}号用nginx运行") for number in range(5)
 ]
 SLEPT = [memory("slept-1", "Anaさんが来ました"), memory("slept-2", "由Ana主持的会")]
+FORMS = [memory("wide", "the ＡＰＩ key"), memory("half", "ｻｰﾊﾞｰを更新した")]
 
 
 DUE = "SELECT name, place FROM reindexing"
@@ -144,7 +145,7 @@ DUE = "SELECT name, place FROM reindexing"
 
 def indexed(dsn: str, table: str) -> dict[int, list[int]]:
     """What the index has of each row, by its number."""
-    return dict(rows(dsn, f"SELECT seq, words FROM {table} ORDER BY seq"))
+    return dict(rows(dsn, f"SELECT seq, words || grams FROM {table} ORDER BY seq"))
 
 
 def versions(dsn: str) -> dict[int, str]:
@@ -160,7 +161,7 @@ def selected(dsn: str, word: str) -> list[str]:
 def old(dsn: str) -> str:
     """A database whose rows are as a version before wrote them, and which was just migrated."""
     with open_store(dsn) as store:
-        remember_batch(store, *SLEPT, *PLAIN, *GLUED)
+        remember_batch(store, *SLEPT, *PLAIN, *GLUED, *FORMS)
         consolidate(store, promotion("e", *SLEPT, content=SUMMARY))
     return dsn
 
@@ -178,8 +179,13 @@ def written_now(old: str) -> dict[str, dict[int, list[int]]]:
                     f"UPDATE {table} SET words = %s WHERE owner = %s AND seq = %s".encode(),
                     (word_hashes(owner, *texts), owner, seq),
                 )
+        connection.execute(
+            "UPDATE memory SET grams = NULL WHERE id = ANY(%s)",
+            ([each.id for each in FORMS],),
+        )
         connection.execute("DROP TABLE reindexing")
-        connection.execute((MIGRATIONS / "0004_glued_words.sql").read_bytes())
+        for migration in ("0004_glued_words", "0022_common_letters"):
+            connection.execute((MIGRATIONS / f"{migration}.sql").read_bytes())
     return now
 
 
@@ -190,6 +196,7 @@ def test_rows_are_as_if_they_were_written_now(
 
     assert selected(old, "nginx") == [*(each.id for each in GLUED), "han", "plain"]
     assert selected(old, "Ana") == ["slept-1", "slept-2"]
+    assert [selected(old, word) for word in ("API", "サーバー")] == [["wide"], ["half"]]
 
     assert {table: indexed(old, table) for table in written_now} == written_now
     assert len(before.items() & versions(old).items()) == len(PLAIN), "left alone"

@@ -402,10 +402,10 @@ _SECOND_TEXT = {"memory": "role", "episode": "index_terms"}
 """The text of a row that is indexed beside its content."""
 
 
-def index_glued_words(connection: psycopg.Connection[Row]) -> None:
-    """Rewrite old index entries, all or none, to include words that touch scripts without spaces.
+def rewrite_index_entries(connection: psycopg.Connection[Row]) -> None:
+    """Rewrite index entries of an earlier version that differ from those of now, all or none.
 
-    The user must own the tables.
+    Entries of ASCII texts do not differ. The user must own the tables.
     """
     changed: Counter[int] = Counter()
     with connection.transaction():
@@ -414,23 +414,23 @@ def index_glued_words(connection: psycopg.Connection[Row]) -> None:
             second = _SECOND_TEXT[table]
             with connection.cursor("texts") as texts:
                 texts.execute(
-                    f"SELECT owner, seq, content, {second} FROM {table} "
-                    "WHERE grams IS NOT NULL ORDER BY owner, seq".encode()
+                    f"SELECT owner, seq, words, grams, content, {second} FROM {table} "
+                    f"WHERE content <> '' AND octet_length(content || {second}) <> length(content || {second}) "
+                    "ORDER BY owner, seq".encode()
                 )
-                for owner, seq, content, other in texts:
-                    glued = glued_words(
-                        content if table == "memory" else f"{content}\n{other}"
+                for owner, seq, words, grams, content, other in texts:
+                    text = content if table == "memory" else f"{content}\n{other}"
+                    entry = (
+                        fulltext.word_hashes(owner, content, other, *glued_words(text)),
+                        fulltext.gram_hashes(owner, text),
                     )
-                    if not glued:
+                    if entry == (words, grams):
                         continue
                     # What was changed since it was read has its words already.
                     connection.execute(
-                        f"UPDATE {table} SET words = %s WHERE owner = %s AND seq = %s "
+                        f"UPDATE {table} SET words = %s, grams = %s WHERE owner = %s AND seq = %s "
                         f"AND content = %s AND {second} = %s".encode(),
-                        (
-                            fulltext.word_hashes(owner, content, other, *glued),
-                            *(owner, seq, content, other),
-                        ),
+                        (*entry, owner, seq, content, other),
                     )
                     changed[owner] += 1
         for owner in changed:

@@ -290,7 +290,7 @@ def _prepare_database(
         searches = embeds and schema.prepare_search(dsn, read_only=read_only)
         if is_owner and not read_only:
             with connect_once(dsn) as connection:
-                schema.index_glued_words(connection)
+                schema.rewrite_index_entries(connection)
                 session = PostgresSession(connection, 0)
                 if guarded or role:
                     roles.ensure_role(connection)
@@ -356,7 +356,7 @@ class PostgresServer:
         with explaining_failures("nothing was done"):
             schema.upgrade(self.dsn, self.migrations)
         with self._connect() as connection:
-            schema.index_glued_words(connection)
+            schema.rewrite_index_entries(connection)
             yield connection
 
     @contextmanager

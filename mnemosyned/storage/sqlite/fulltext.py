@@ -56,11 +56,10 @@ def write_grams(
     The index has the character pairs of scripts without spaces, and words written next to such a
     script. Most texts have neither, and nothing is done.
     """
-    parts = gram_text(content)
+    glued = (f"{GLUED} {glued_terms(word)}" for word in glued_words(content))
+    parts = " ".join(filter(None, (gram_text(content), *glued)))
     if not parts:
         return
-    if glued := glued_words(content):
-        parts = " ".join([parts, *(f"{GLUED} {glued_terms(word)}" for word in glued)])
     columns, action = (f"{table}, ", "'delete', ") if remove else ("", "")
     connection.execute(
         f"INSERT INTO {table} ({columns}rowid, grams) VALUES ({action}?, ?)",
@@ -94,6 +93,8 @@ DEPTH_MAX = 24
 """Levels from which a purge rebuilds an index instead of merging it; a merge adds two."""
 DEPTH_UNSAFE = 200
 """Levels at which an index is rebuilt when the file is opened; SQLite 3.40 fails at 2,000."""
+REINDEXED_AT_ONCE = 10_000
+"""Rows of which a transaction writes the entries again: at most a second."""
 REINDEXING = 19
 """Number of the migration that creates the table of entries to be written again."""
 _STRUCTURE_ROW = 10
@@ -225,13 +226,37 @@ def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
 
 
 def finish_reindexing(connection: sqlite3.Connection) -> None:
-    """Rebuild the full-text indexes listed in the table `reindexing`, which a migration fills."""
-    names = connection.execute("SELECT name FROM reindexing").fetchall()
-    for (index,) in names:
-        connection.execute("BEGIN IMMEDIATE")
-        rebuild_index(connection, index)
-        connection.execute("DELETE FROM reindexing WHERE name = ?", (index,))
-        connection.execute("COMMIT")
+    """Rebuild the full-text indexes listed in the table `reindexing`, which a migration fills.
+
+    The column `seq` is the last row that was written, so that a daemon goes on where another was killed.
+    """
+    for index, last in connection.execute(
+        "SELECT name, seq FROM reindexing"
+    ).fetchall():
+        entries = f"SELECT 1 FROM {index}_docsize WHERE id > ? LIMIT 1"
+        if connection.execute(entries, (last,)).fetchone():
+            last = 0  # it is as before the migration, or was rebuilt since  # noqa: PLW2901
+        has_more = True
+        while has_more:
+            connection.execute("BEGIN IMMEDIATE")
+            if not last:
+                connection.execute(
+                    f"INSERT INTO {index} ({index}) VALUES ('delete-all')"
+                )
+            rows = connection.execute(
+                f"{TEXTS[index]} WHERE seq > ? ORDER BY seq LIMIT {REINDEXED_AT_ONCE}",
+                (last,),
+            ).fetchall()
+            for seq, content in rows:
+                write_grams(connection, index, seq, content)
+            if has_more := len(rows) == REINDEXED_AT_ONCE:
+                last = rows[-1][0]  # noqa: PLW2901
+                connection.execute(
+                    "UPDATE reindexing SET seq = ? WHERE name = ?", (last, index)
+                )
+            else:
+                connection.execute("DELETE FROM reindexing WHERE name = ?", (index,))
+            connection.execute("COMMIT")
         log.info("index_rewritten", index=index)
 
 
