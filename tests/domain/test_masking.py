@@ -149,6 +149,37 @@ def test_a_number_beside_a_date_is_found(text: str) -> None:
     assert not find_secrets("2026-03-09 08:15, 2026-03-10 09:15 and 2026-03-11 10")
 
 
+WIDE = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1)}
+PERSIAN, BOLD = (
+    str.maketrans("0123456789", "".join(map(chr, range(first, first + 10))))
+    for first in (0x6F0, 0x1D7CE)
+)
+
+
+@each_case(("text", "masked"), [
+    ("card 4111 1111 1111 1111 ok", "card [secret:card_number] ok"),
+    ("IBAN DE89370400440532013000.", "IBAN [secret:iban]."),
+    ("use ghp_" + "a1B2c3D4e5" * 3, "use [secret:github_token]"),
+    ("password: Hunter22", "password: [secret:password]"),
+    ("暗証番号は4711です", "暗証番号は[secret:password]です"),
+])  # fmt: skip
+def test_a_secret_in_characters_of_full_width_is_masked(text: str, masked: str) -> None:
+    assert mask_secrets(text) == masked
+
+    before, _, after = masked.partition("[")
+    placeholder, _, after = after.partition("]")
+    wide = f"{before.translate(WIDE)}[{placeholder}]{after.translate(WIDE)}"
+    assert mask_secrets(text.translate(WIDE)) == wide
+
+
+@each_case("digits", [PERSIAN, BOLD])
+def test_a_number_is_masked_whatever_its_digits(digits: dict[int, int]) -> None:
+    text = "card 4111 1111 1111 1111 ok, PIN 4711, at 10:30".translate(digits)
+
+    masked = "card [secret:card_number] ok, PIN [secret:access_code], at 10:30"
+    assert mask_secrets(text) == masked.translate(digits)
+
+
 # ------------------------------------- secrets of some texts in others
 
 

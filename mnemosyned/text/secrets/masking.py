@@ -202,11 +202,21 @@ PLAIN_MAX, PLAIN_CHARS_MAX = 4_000, 500
 """Texts remembered, some 1 MB, and characters of each: a recall masks a memory twice, and often again soon."""
 
 
+_WIDE = rule_files.compile_on_use(r"[^\D0-9]|[Ａ-Ｚａ-ｚ]")
+_DIGIT = rule_files.compile_on_use(r"[^\D0-9]")
+_ASCII = {0x3000: 0x20} | {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+"""Characters of full width, and those of ASCII that look the same. Secrets are found as if a text had ASCII in
+their place, and in place of digits of other scripts, such as `۴`."""
+
+
 def find_secrets(text: str) -> list[Secret]:
     """Return the secrets in a text in order; secrets that overlap are merged into one."""
     if text in PLAIN_TEXTS:
         return []
-    secrets = [*find_by_format(text), *find_by_name(text)]
+    plain = text
+    if not text.isascii() and _WIDE.search(text):
+        plain = _DIGIT.sub(lambda each: str(int(each[0])), text.translate(_ASCII))
+    secrets = [*find_by_format(plain), *find_by_name(plain)]
     if not secrets and len(text) <= PLAIN_CHARS_MAX:
         if len(PLAIN_TEXTS) >= PLAIN_MAX:
             PLAIN_TEXTS.clear()
