@@ -150,8 +150,8 @@ class Memory(Verbs):
         """Raise `DatabaseInUse` in a fork of the process that opened the database."""
         if self._opened_by not in (0, os.getpid()):
             raise DatabaseInUse(
-                f"process {self._opened_by} opened this memory before a fork, and no other can use "
-                "it; run a daemon, and use Client"
+                f"process {self._opened_by} opened this memory before a fork, and only that process can "
+                "use it. For several processes, run a daemon and use Client"
             )
 
     def close(self) -> None:

@@ -143,7 +143,9 @@ def address_of(
             return remote_of(saved, owner=owner).load_authorities()
     if url is None:
         if (token, ca, owner) != (None,) * 3:
-            raise ValueError("a token, an authority and an owner go with a url")
+            raise ValueError(
+                "token, ca and owner need a server: give its url, or log in with `mnem login`"
+            )
         named = socket_path.socket_path(os.fspath(path) if path else None)
         if path or os.environ.get(socket_path.SOCKET_VARIABLE):
             # Loaded here: the usual path needs no check.

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from itertools import chain
 from math import isfinite
+from os import PathLike, fspath
 from types import UnionType
 from typing import (
     TYPE_CHECKING,
@@ -403,7 +404,7 @@ def encode(request: Request[Any]) -> bytes:
             from mnemosyned.verbs.times import read_request_times  # noqa: PLC0415 only for a time in words
 
             request = read_request_times(type(request), request)
-        body = msgspec.json.encode(request)
+        body = _ENCODER.encode(request)
     except UnicodeEncodeError as error:
         check_texts(request)
         raise errors.InvalidText(
@@ -423,6 +424,30 @@ def encode(request: Request[Any]) -> bytes:
                         field=place + name,
                     )
     return body
+
+
+def _make_plain(value: object) -> object:
+    """Return a path, or a number, text, array or time of NumPy or pandas, as a value for JSON.
+
+    Raises `TypeError` for other types, and `ValueError` for numbers that are not finite.
+    """
+    if isinstance(value, datetime):
+        return datetime.combine(value.date(), value.time(), value.tzinfo)
+    for kind in (str, int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    if isinstance(value, PathLike):
+        return fspath(value)
+    to_list = getattr(value, "tolist", None)
+    if to_list is None:
+        raise TypeError(f"it contains a value of the type {type(value).__name__}")
+    plain = to_list()
+    if (number := _find_nonfinite(plain)) is not None:
+        raise ValueError(f"it contains {number}; give a finite number")
+    return plain
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_make_plain)
 
 
 def _find_nonfinite(value: object) -> float | None:

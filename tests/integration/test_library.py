@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.cases import each_case
 from support.fakes import NOON, FakeClock
@@ -67,6 +68,7 @@ def test_it_is_at_hand_under_the_packages_name() -> None:
         lambda memory: memory.remember_many(Remember("not in a list")),
         lambda memory: memory.remember("\ud800"),
         lambda memory: memory.remember("x", importance=float("nan")),
+        lambda memory: memory.remember("x", importance=np.float32("nan")),
         lambda memory: memory.remember("x", metadata={"a": [{"b": float("-inf")}]}),
         lambda memory: memory.remember("x", metadata={"a": {1, 2}, "b": object()}),
     ],
@@ -78,6 +80,30 @@ def test_what_only_python_can_hand_in_is_refused_in_words(
         hand_in(mem)
 
     assert mem.status().tiers[Tier.WORKING].count == 0
+
+
+class Timestamp(datetime):
+    """A time with a type of its own, as pandas has."""
+
+
+def test_values_of_other_libraries_are_stored_as_what_they_stand_for(
+    mem: Memory,
+) -> None:
+    row = {"rank": np.int64(3), "vector": np.array([0.5, 2]), "file": Path("a.txt")}
+
+    mem.remember(
+        np.str_("The rotor leaks."),
+        created_at=Timestamp(2026, 3, 9, 10, tzinfo=UTC),
+        importance=np.float64(0.25),
+        pinned=np.array([True])[0],
+        metadata=row,
+    )
+
+    (stored,) = mem.list(since=Timestamp(2026, 3, 9)).memories
+    assert stored.content == "The rotor leaks."
+    assert stored.created_at == datetime(2026, 3, 9, 10, tzinfo=UTC)
+    assert (stored.importance, stored.pinned) == (0.25, True)
+    assert stored.metadata == {"rank": 3, "vector": [0.5, 2.0], "file": "a.txt"}
 
 
 def test_a_database_in_memory_has_every_verb_and_leaves_nothing(tmp_path: Path) -> None:
