@@ -105,16 +105,18 @@ def _find_speakers(texts: Iterable[str]) -> dict[str, bool]:
     begun: Counter[str] = Counter()
     persons: set[str] = set()
     for text in texts:
-        for speaker in _SPEAKER.finditer(text):
+        found = list(_SPEAKER.finditer(text))
+        ends = [*(each.start() for each in found[1:]), len(text)]
+        for speaker, end in zip(found, ends, strict=False):
             name = speaker[1]
             if ". " in sentences.split_sentences(text[: speaker.end()])[-1][0]:
                 continue  # behind "Dr."
-            said = text[speaker.end() : speaker.end() + sentences.SENTENCE_CHARS_MAX]
             is_name = name.isalpha() or (
                 name.istitle() and not any(map(str.isdigit, name))
             )
-            if is_name and is_first_person(
-                tokens.tokenize(sentences.split_sentences(said)[0][0])
+            if is_name and any(
+                is_first_person(tokens.tokenize(sentence))
+                for sentence, *_ in sentences.split_sentences(text[speaker.end() : end])
             ):
                 persons.add(name)
             begun[name] += 2 if name in SPEAKERS or name in persons else 1

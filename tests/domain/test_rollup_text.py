@@ -132,6 +132,12 @@ TWO_SPEAKERS = (
     "Ines: I start at Siemens in Erlangen on 1 November 2026.\n"
     "Jo: I signed the lease of the flat on the third floor yesterday."
 )
+PLAN_AND_REPORT = (
+    "Ines: I read a long book about the birds of the lake.\n"
+    "Jo: Can't wait for the big hike in May with everybody from the shop, it's going to be such fun for all! "
+    "They always put a smile on my face. We took the dogs to the frozen lake at Linz on Saturday 7 March, "
+    "and Rex fell through the ice, but he got out again. Right now a book about bird watching helps."
+)
 PROMPT = "user: Examine all proposed code changes with the commands of git."
 
 
@@ -144,6 +150,7 @@ PROMPT = "user: Examine all proposed code changes with the commands of git."
     ((TWO_SPEAKERS,), Level.DAY, "Ines: I sold the Yamaha", "Jo: I sold"),
     (("Neuer Termin mit Dr. Sauer: Freitag 11 Uhr, er muss operieren. Ich rechne 0,45 € ab.",
       "Mila has a crane."), Level.WEEK, "Dr. Sauer: Freitag 11 Uhr", "\nSauer"),
+    ((PLAN_AND_REPORT,), Level.WEEK, "Jo: We took the dogs", "the lake.\nWe took"),
     (("Somos 3: Lucía vende, Andrés programa y yo llevo las cuentas.", "Mila has a crane."),
      Level.WEEK, "Mon 9 March: Somos 3: Lucía", "Somos 3: Mon"),
 ])  # fmt: skip
