@@ -129,6 +129,8 @@ def test_where_a_learning_applies_is_read_off_its_words() -> None:
     ("Keep answers under ten lines.", LearningKind.INSTRUCTION, LearningScope.EVERYWHERE),
     ("Antworte mir auf Deutsch.", LearningKind.INSTRUCTION, LearningScope.EVERYWHERE),
     ("Explain Swift to me slowly.", LearningKind.INSTRUCTION, LearningScope.EVERYWHERE),
+    ("Always answer in Spanish here.", LearningKind.INSTRUCTION, LearningScope.PROJECT),
+    ("Answer me here in Spanish.", LearningKind.INSTRUCTION, LearningScope.EVERYWHERE),
     ("Answer clients within a day.", LearningKind.INSTRUCTION, LearningScope.PROJECT),
     ("We answer in three lines.", LearningKind.INSTRUCTION, LearningScope.PROJECT),
     ("No emojis in tickets.", LearningKind.INSTRUCTION, LearningScope.PROJECT),
