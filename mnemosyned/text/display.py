@@ -225,11 +225,11 @@ def _words_pattern(words: Iterable[str]) -> str:
 
 
 def _plain_lower(text: str) -> str:
-    """Return a text in lower case without accents; each character keeps its position."""
+    """Return a text in lower case without accents or full width; each character keeps its position."""
     if text.isascii():
         return text.lower()
     characters = (character.lower()[0] for character in text)
-    parted = [(each, unicodedata.normalize("NFD", each)) for each in characters]
+    parted = [(each, unicodedata.normalize("NFKD", each)) for each in characters]
     return "".join(  # the letters of which a Korean syllable is made are no accents
         parts[0] if all(map(unicodedata.combining, parts[1:])) else each
         for each, parts in parted

@@ -677,7 +677,8 @@ def _find_best_start(content: str, terms: Terms, width: int) -> int:
     pattern = _compile_beginnings_pattern(terms)
     if pattern is None:
         return 0
-    low = content.replace("İ", "I").lower()  # this letter alone would become two
+    # This letter alone would become two.
+    low = unify_letters(content).replace("İ", "I").lower()
     find = partial(_find_beginnings, low=low, at_starts=not terms.grams)
     first = list(islice(find(pattern), MATCHES_MAX))
     if len(first) == MATCHES_MAX:  # of words that are frequent here; others say more
@@ -699,4 +700,8 @@ def _find_best_start(content: str, terms: Terms, width: int) -> int:
         distinct = {text for _, text in matches[index:end]}
         if len(distinct) > most:
             begin, most = max(0, start - width // 5), len(distinct)
-    return begin
+    if len(low) == len(content):
+        return begin
+    return bisect_left(
+        range(len(content)), begin, key=lambda end: len(unify_letters(content[:end]))
+    )

@@ -71,6 +71,7 @@ def test_each_line_break_is_a_line_feed(char: str) -> None:
     ("она ждет, а он нет", "он", ["он"]),
     ("Él está en casa", "el", ["Él"]),
     ("我在东京都", "东京", ["东京"]),
+    ("ＡＰＩのｻｰﾊﾞｰ", "api", ["ＡＰＩ"]),
 ])  # fmt: skip
 def test_a_short_word_of_a_script_with_spaces_is_marked_as_a_word_alone(
     text: str, matching: str, shown: list[str]

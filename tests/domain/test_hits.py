@@ -3,6 +3,7 @@
 from datetime import timedelta
 from time import process_time
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given, strategies as st
@@ -102,6 +103,9 @@ def test_a_hit_explains_its_score_on_request() -> None:
 
 BIKE = "lorem ipsum " * 60 + "the stolen bike was found " + "dolor sit " * 60
 LISBON = "lorem ipsum " * 60 + "then she moved to Lisbon " + "dolor sit " * 60
+PIANO = "lorem ipsum " * 60 + "the ｐｉａｎｏ is upstairs" + " dolor sit" * 60
+ELEVATOR = normalize("NFD", "가나다 라마바 " * 60 + "승강기 점검 ") + "dolor sit " * 300
+FILE = "ﬁ ﬂ ﬀ " * 200 + "then the ﬁlament " + "dolor sit " * 60
 SERVER = "bananas " * 60 + "サーバーはnginxです" + " and so on" * 60
 
 
@@ -109,6 +113,9 @@ SERVER = "bananas " * 60 + "サーバーはnginxです" + " and so on" * 60
     (BIKE, "stolen bikes", "stolen bike"),
     *((LISBON, word, "moved to Lisbon") for word in ("moved", "moving", "moves", "move")),
     (SERVER, "nginx", "nginx"),
+    (PIANO, "piano", "the ｐｉａｎｏ is"),
+    (ELEVATOR, "승강기", normalize("NFD", "승강기 점검")),
+    (FILE, "filament", "the ﬁlament"),
     (SERVER, "nginx nana", "nginx"),
     ("a bike and " * 250 + BIKE, "stolen bike", "stolen bike"),
 ])  # fmt: skip
