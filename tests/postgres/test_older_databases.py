@@ -27,8 +27,8 @@ from mnemosyned.errors import (
 )
 from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.memory.values import Episode
-from mnemosyned.storage.postgres import connections
-from mnemosyned.storage.postgres.fulltext import word_hashes
+from mnemosyned.storage.postgres import connections, fulltext, schema
+from mnemosyned.storage.postgres.fulltext import gram_hashes, word_hashes
 from mnemosyned.storage.postgres.memories import detail_columns
 from mnemosyned.storage.postgres.schema import upgrade
 from mnemosyned.storage.postgres.session import Values, values_of
@@ -200,6 +200,32 @@ def test_rows_are_as_if_they_were_written_now(
 
     assert {table: indexed(old, table) for table in written_now} == written_now
     assert len(before.items() & versions(old).items()) == len(PLAIN), "left alone"
+    assert rows(old, DUE) == []
+
+
+def test_rows_are_rewritten_on_where_a_daemon_was_killed(
+    old: str,
+    written_now: dict[str, dict[int, list[int]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+
+    def read_and_die(owner: int, text: str) -> list[int] | None:
+        read.append(text)
+        if len(read) == 6:
+            raise KeyboardInterrupt
+        return gram_hashes(owner, text)
+
+    monkeypatch.setattr(schema, "REWRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(fulltext, "gram_hashes", read_and_die)
+    with pytest.raises(KeyboardInterrupt):
+        selected(old, "nginx")
+    assert rows(old, DUE) != []
+    selected(old, "nginx")
+
+    assert read.count(read[0]) == 1
+    assert read.count(read[5]) == 2
+    assert {table: indexed(old, table) for table in written_now} == written_now
     assert rows(old, DUE) == []
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from contextlib import suppress
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -394,46 +393,61 @@ def _mark_searches_leakproof(session: PostgresSession) -> tuple[str, ...]:
 
 
 # A process that starts meanwhile does not wait.
-_TAKE_DUE = (
-    "DELETE FROM reindexing WHERE name IN "
-    "(SELECT name FROM reindexing FOR UPDATE SKIP LOCKED) RETURNING name"
-)
+_NEXT_DUE = "SELECT name, place FROM reindexing LIMIT 1 FOR UPDATE SKIP LOCKED"
 _SECOND_TEXT = {"memory": "role", "episode": "index_terms"}
 """The text of a row that is indexed beside its content."""
+REWRITTEN_AT_ONCE = 2_000
+"""Rows whose entries one transaction compares: some seconds if all are rewritten."""
 
 
 def rewrite_index_entries(connection: psycopg.Connection[Row]) -> None:
-    """Rewrite index entries of an earlier version that differ from those of now, all or none.
+    """Rewrite index entries of an earlier version that differ from those of now, in several transactions.
 
-    Entries of ASCII texts do not differ. The user must own the tables.
+    Entries of ASCII texts do not differ. The table `reindexing` says how far they are rewritten, so that a
+    daemon goes on where another was killed. The user must own the tables.
     """
-    changed: Counter[int] = Counter()
+    while _rewrite_some(connection):
+        pass
+
+
+def _rewrite_some(connection: psycopg.Connection[Row]) -> bool:
+    """Rewrite index entries of the next rows in a transaction; return False if none are due."""
     with connection.transaction():
-        due = connection.execute(_TAKE_DUE).fetchall()
-        for (table,) in due:
-            second = _SECOND_TEXT[table]
-            with connection.cursor("texts") as texts:
-                texts.execute(
-                    f"SELECT owner, seq, words, grams, content, {second} FROM {table} "
-                    f"WHERE content <> '' AND octet_length(content || {second}) <> length(content || {second}) "
-                    "ORDER BY owner, seq".encode()
-                )
-                for owner, seq, words, grams, content, other in texts:
-                    text = content if table == "memory" else f"{content}\n{other}"
-                    entry = (
-                        fulltext.word_hashes(owner, content, other, *glued_words(text)),
-                        fulltext.gram_hashes(owner, text),
-                    )
-                    if entry == (words, grams):
-                        continue
-                    # What was changed since it was read has its words already.
-                    connection.execute(
-                        f"UPDATE {table} SET words = %s, grams = %s WHERE owner = %s AND seq = %s "
-                        f"AND content = %s AND {second} = %s".encode(),
-                        (*entry, owner, seq, content, other),
-                    )
-                    changed[owner] += 1
-        for owner in changed:
+        due = connection.execute(_NEXT_DUE).fetchone()
+        if due is None:
+            return False
+        table, place = due
+        second = _SECOND_TEXT[table]
+        rows = connection.execute(
+            f"SELECT owner, seq, words, grams, content, {second} FROM {table} "
+            "WHERE (owner, seq) > (%s, %s) AND content <> '' "
+            f"AND octet_length(content || {second}) <> length(content || {second}) "
+            "ORDER BY owner, seq LIMIT %s".encode(),
+            (*place, REWRITTEN_AT_ONCE),
+        ).fetchall()
+        changes = []
+        for owner, seq, words, grams, content, other in rows:
+            text = content if table == "memory" else f"{content}\n{other}"
+            entry = (
+                fulltext.word_hashes(owner, content, other, *glued_words(text)),
+                fulltext.gram_hashes(owner, text),
+            )
+            if entry != (words, grams):
+                changes.append((*entry, owner, seq, content, other))
+        # What was changed since it was read has its words already.
+        connection.cursor().executemany(
+            f"UPDATE {table} SET words = %s, grams = %s WHERE owner = %s AND seq = %s "
+            f"AND content = %s AND {second} = %s".encode(),
+            changes,
+        )
+        for owner in {change[2] for change in changes}:
             PostgresSession(connection, owner).note_rewording()
-    if changed:
-        log.info("index_entries_rewritten", entries=changed.total())
+        if len(rows) == REWRITTEN_AT_ONCE:
+            last = list(rows[-1][:2])
+            progress = "UPDATE reindexing SET place = %s WHERE name = %s"
+            connection.execute(progress, (last, table))
+        else:
+            connection.execute("DELETE FROM reindexing WHERE name = %s", (table,))
+    if changes:
+        log.info("index_entries_rewritten", table=table, entries=len(changes))
+    return True
