@@ -50,7 +50,7 @@ PREFIX_CHARS_MAX = 100
 
 _RAISED = "²³¹⁰⁴-⁹₀-₉"
 _VARIANT = (
-    f"[{_RAISED}ªµºĲĳĿŀŉſǄ-ǌǱ-ǳʰ-ʸˠ-ˤᴬ-ᵪᵸᶛ-ᶿⁱⁿₐ-ₜℂ℃ℇ℉-ℓℕℙ-ℝℤℨℬ-ℱℴ-ℹℼ-ℿⅅ-ⅉⅠ-ⅿ①-⒛ⱼⱽ"
+    f"[{_RAISED}ªµºĲĳĿŀŉſǄ-ǌǱ-ǳʰ-ʸˠ-ˤᴬ-ᵪᵸᶛ-ᶿⁱⁿₐ-ₜℂ℃ℇ℉-ℓℕℙ-ℝℤℨℬ-ℹℼ-ℿⅅ-ⅉⅠ-ⅿ①-⒛ⱼⱽ"
     "\u2e9f\u2ef3\u2f00-\u2fd5\u3200-\u33ff\ufb00-\ufbff\ufc00-\ufdfb\ufe70-\ufefc"
     "０-９Ａ-Ｚａ-ｚ\uff66-\uffdc\U0001d400-\U0001d7ff\U0001ee00-\U0001eeff]"
 )
@@ -69,8 +69,8 @@ def unify_letters(text: str) -> str:
     """
     if text.isascii() or unicodedata.is_normalized("NFKC", text):
         return text
-    whole = unicodedata.normalize("NFC", text)
-    return _VARIANTS.sub(lambda run: unicodedata.normalize("NFKC", run[0]), whole)
+    common = _VARIANTS.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
+    return unicodedata.normalize("NFC", common)
 
 
 def fold_case(text: str) -> str:
@@ -362,6 +362,8 @@ _UNSPACED_RUN = compile_on_use(f"[{UNSPACED}]+")
 _SPACED_BYTES = bytes(range(0xE0)) + b"\xe2"
 """First bytes, in UTF-8, of letters of scripts with spaces, and of common signs."""
 _LETTER = re.compile("[^\\W_]|[\u0300-\u036f]")
+_LATIN_PARTS = compile_on_use("[A-Za-z][\u0300-\u036f]+")
+"""Letters with their accents apart, which the index of words knows."""
 _CASES = bytes.maketrans(ascii_letters.encode(), b"a" * 26 + b"A" * 26)
 _CAMEL_WORD = re.compile(r"\b[^\W\d_]*[a-z][A-Z]\w*")
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -455,7 +457,10 @@ def glued_words(text: str) -> list[str]:
 
     If a text has letters in other forms, all its words are returned in one text, in their common forms.
     """
-    if (unified := unify_letters(text)) != text:
+    unified = unify_letters(text)
+    if unified != text and unified != _LATIN_PARTS.sub(
+        lambda letter: unicodedata.normalize("NFC", letter[0]), text
+    ):
         spaced = _UNSPACED_RUN.sub(" ", unified)
         return [spaced] if WORD.search(spaced) else []
     if not may_be_unspaced(text):
