@@ -374,7 +374,7 @@ class UndoEnding(ById[UndoneEnding], frozen=True, kw_only=True):
 
 
 Words = Annotated[str, Meta(max_length=2_000)]
-Project = Annotated[Name | None, doc("only in this project, by its key")]
+Project = Annotated[Name | None, doc("only in this project, by its key in `projects`")]
 
 
 class InjectionList(RowList[ledger.Injection], frozen=True):

@@ -59,7 +59,9 @@ class ListMemories(request.Request[Listed], frozen=True, kw_only=True):
     ] = None
     project: Annotated[
         request.Name | None,
-        request.doc("only sessions of agents in this project, named by its key"),
+        request.doc(
+            "only sessions of agents in this project, by its key in `projects`"
+        ),
     ] = None
     order: Annotated[listing.ListOrder, request.doc("newest or oldest first")] = (
         listing.ListOrder.NEWEST

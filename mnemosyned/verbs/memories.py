@@ -75,7 +75,8 @@ class Filtered(TargetRequest[R], frozen=True, kw_only=True):
         Name | None, doc("memories that mention this name, or that this person said")
     ] = None
     project: Annotated[
-        Name | None, doc("memories of agents' sessions in this project, by its key")
+        Name | None,
+        doc("memories of agents' sessions in this project, by its key in `projects`"),
     ] = None
     dry_run: Annotated[bool, doc("show the preview; change nothing")] = False
     after: Annotated[

@@ -98,7 +98,8 @@ def injections_row(totals: InjectionTotals) -> str:
         rated = totals.useful + totals.not_useful
         row += f"; {totals.useful:,} of {rated:,} rated useful ({totals.precision:.0%})"
     if totals.said_again:
-        row += f"; {totals.said_again:,} times a user said again what was known"
+        times = terminal.count_of(totals.said_again, "time")
+        row += f"; {times} a user said again what was known"
     return row
 
 
