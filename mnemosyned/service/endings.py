@@ -103,6 +103,8 @@ class EndingFinder:
         """Whether the background has more to read than it reads at once, as after an import."""
         self._unavailable_since: float | None = None
         """When the encoder was first seen as unavailable, by the monotonic clock; None while it is not."""
+        self._unjudged: set[int] = set()
+        """Row numbers of edited memories for which there was no time."""
         self._reading = threading.Lock()
         """Held while memories are read, which two threads would both do otherwise."""
         self.on_found: Callable[[], object] = lambda: None
@@ -162,6 +164,11 @@ class EndingFinder:
                 self._learn_from_new(limit, seconds, is_yielding=is_yielding)
         finally:
             self._reading.release()
+        ends = time.monotonic() + (seconds or 0)
+        while self._unjudged and limit is None and not self._is_encoder_awaited():
+            found += self._judge_again([self._unjudged.pop()], is_yielding=is_yielding)
+            if time.monotonic() >= ends:
+                break
         if found:
             self.on_found()
             log.info("endings_changed", endings=found)
@@ -251,8 +258,8 @@ class EndingFinder:
         """Read edited memories again, by row number; store the endings of and by their statements.
 
         Newer memories that share words are read for the rest of `EDIT_S` seconds, as they may end
-        the memories' statements. `former` has the earlier texts of memories by id: rules that only
-        the new texts state are learned.
+        the memories' statements; if that is too short, the next `find` without a limit reads all.
+        `former` has the earlier texts of memories by id: rules that only the new texts state are learned.
         """
         memories = list(self.store.endings.memories_at(positions).values())
         late = [
@@ -265,7 +272,21 @@ class EndingFinder:
         ]
         if late:
             self._store_late(late)
-        ends = time.monotonic() + EDIT_S
+        if self._judge_again(positions, ends=time.monotonic() + EDIT_S):
+            self.on_found()
+
+    def _judge_again(
+        self,
+        positions: Sequence[int],
+        *,
+        ends: float = float("inf"),
+        is_yielding: bool = False,
+    ) -> int:
+        """Store the endings of and by edited memories, until `ends`; return how many changed.
+
+        Memories for which there was no time are noted in `_unjudged`.
+        """
+        memories = list(self.store.endings.memories_at(positions).values())
         found: dict[int, None] = {}
         for memory in memories:
             new_statements = statements.read_statements(memory.content)
@@ -279,9 +300,17 @@ class EndingFinder:
             ]
             found |= dict.fromkeys(newer[:CANDIDATES_MAX])
         known = {memory.id for memory in memories}
-        read = self.store.endings.memories_at(list(found)).values()
-        further = [memory for memory in read if memory.id not in known]
-        judgment = self._judge([*memories, *further], self._find_meanings(), ends=ends)
+        read = self.store.endings.memories_at(list(found))
+        likeliest = [read[each] for each in found if each in read]
+        further = [memory for memory in likeliest if memory.id not in known]
+        judgment = self._judge(
+            [*memories, *further],
+            self._find_meanings(),
+            ends=ends,
+            is_yielding=is_yielding,
+        )
+        if judgment.done < len(memories) + len(further):
+            self._unjudged.update(positions)
         rest = self._judge(memories[judgment.done :], None)  # nothing is withdrawn
         distances = range(-NEAR_MAX, NEAR_MAX + 1)
         near = [row + each for row in (*positions, *found) for each in distances]
@@ -291,8 +320,7 @@ class EndingFinder:
         rest.endings = [
             each for each in (*judgment.endings, *rest.endings) if known & each.involved
         ]
-        if self._store_judgment(rest):
-            self.on_found()
+        return self._store_judgment(rest)
 
     def _store_judgment(
         self,

@@ -651,6 +651,33 @@ def test_an_edit_reads_newer_memories_while_time_is_left(
     assert newer(two) == (["new"] if seconds else [])
 
 
+def test_the_background_reads_the_newer_memories_for_which_an_edit_had_no_time(
+    two: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endings, "EDIT_S", 0.0)
+    rows = unread(two)
+    two.endings.add([], read_up_to=max(rows.values()))
+    finder = make_finder(two)
+    finder.find_in_background()
+
+    finder.find_again([rows["old"]], {})
+    assert newer(two) == []
+    finder.find_in_background()
+
+    assert newer(two) == ["new"]
+
+
+def test_an_edit_reads_the_likeliest_newer_memory_first(store: MemoryStore) -> None:
+    other = replace(NEW, id="other", content="The mail server now has a second disk.")
+    remember_batch(store, OLD, other, NEW)
+    meanings = RefutingMeanings()
+
+    with_encoder(store, meanings).find_again([unread(store)["old"]], {})
+
+    newer = [each for each in meanings.asked if each in (NEW.content, other.content)]
+    assert newer == [NEW.content, other.content]
+
+
 def test_the_background_yields_to_requests_before_each_statement(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
