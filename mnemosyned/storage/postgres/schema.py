@@ -406,48 +406,42 @@ def rewrite_index_entries(connection: psycopg.Connection[Row]) -> None:
     Entries of ASCII texts do not differ. The table `reindexing` says how far they are rewritten, so that a
     daemon goes on where another was killed. The user must own the tables.
     """
-    while _rewrite_some(connection):
-        pass
-
-
-def _rewrite_some(connection: psycopg.Connection[Row]) -> bool:
-    """Rewrite index entries of the next rows in a transaction; return False if none are due."""
-    with connection.transaction():
-        due = connection.execute(_NEXT_DUE).fetchone()
-        if due is None:
-            return False
-        table, place = due
-        second = _SECOND_TEXT[table]
-        rows = connection.execute(
-            f"SELECT owner, seq, words, grams, content, {second} FROM {table} "
-            "WHERE (owner, seq) > (%s, %s) AND content <> '' "
-            f"AND octet_length(content || {second}) <> length(content || {second}) "
-            "ORDER BY owner, seq LIMIT %s".encode(),
-            (*place, REWRITTEN_AT_ONCE),
-        ).fetchall()
-        changes = []
-        for owner, seq, words, grams, content, other in rows:
-            text = content if table == "memory" else f"{content}\n{other}"
-            entry = (
-                fulltext.word_hashes(owner, content, other, *glued_words(text)),
-                fulltext.gram_hashes(owner, text),
+    while True:
+        with connection.transaction():
+            due = connection.execute(_NEXT_DUE).fetchone()
+            if due is None:
+                return
+            table, place = due
+            second = _SECOND_TEXT[table]
+            rows = connection.execute(
+                f"SELECT owner, seq, words, grams, content, {second} FROM {table} "
+                "WHERE (owner, seq) > (%s, %s) AND content <> '' "
+                f"AND octet_length(content || {second}) <> length(content || {second}) "
+                "ORDER BY owner, seq LIMIT %s".encode(),
+                (*place, REWRITTEN_AT_ONCE),
+            ).fetchall()
+            changes = []
+            for owner, seq, words, grams, content, other in rows:
+                text = content if table == "memory" else f"{content}\n{other}"
+                entry = (
+                    fulltext.word_hashes(owner, content, other, *glued_words(text)),
+                    fulltext.gram_hashes(owner, text),
+                )
+                if entry != (words, grams):
+                    changes.append((*entry, owner, seq, content, other))
+            # What was changed since it was read has its words already.
+            connection.cursor().executemany(
+                f"UPDATE {table} SET words = %s, grams = %s WHERE owner = %s AND seq = %s "
+                f"AND content = %s AND {second} = %s".encode(),
+                changes,
             )
-            if entry != (words, grams):
-                changes.append((*entry, owner, seq, content, other))
-        # What was changed since it was read has its words already.
-        connection.cursor().executemany(
-            f"UPDATE {table} SET words = %s, grams = %s WHERE owner = %s AND seq = %s "
-            f"AND content = %s AND {second} = %s".encode(),
-            changes,
-        )
-        for owner in {change[2] for change in changes}:
-            PostgresSession(connection, owner).note_rewording()
-        if len(rows) == REWRITTEN_AT_ONCE:
-            last = list(rows[-1][:2])
-            progress = "UPDATE reindexing SET place = %s WHERE name = %s"
-            connection.execute(progress, (last, table))
-        else:
-            connection.execute("DELETE FROM reindexing WHERE name = %s", (table,))
-    if changes:
-        log.info("index_entries_rewritten", table=table, entries=len(changes))
-    return True
+            for owner in {change[2] for change in changes}:
+                PostgresSession(connection, owner).note_rewording()
+            if len(rows) == REWRITTEN_AT_ONCE:
+                last = list(rows[-1][:2])
+                progress = "UPDATE reindexing SET place = %s WHERE name = %s"
+                connection.execute(progress, (last, table))
+            else:
+                connection.execute("DELETE FROM reindexing WHERE name = %s", (table,))
+        if changes:
+            log.info("index_entries_rewritten", table=table, entries=len(changes))

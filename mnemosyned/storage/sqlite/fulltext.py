@@ -215,14 +215,24 @@ def _has_extra_entries(connection: sqlite3.Connection, index: str) -> bool:
         return True
 
 
-def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
-    """Rebuild a full-text index from the stored texts, so that no deleted text stays in it."""
+def rebuild_index(
+    connection: sqlite3.Connection, index: str, *, after: int = 0, limit: int = -1
+) -> int:
+    """Rebuild a full-text index from the stored texts, so that no deleted text stays in it.
+
+    An index of character pairs can be rebuilt in parts, each of up to `limit` rows (-1: of all) after the
+    row `after`. Return the last row that was written, or 0 if there was none.
+    """
     if index not in TEXTS:
         connection.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
-        return
-    connection.execute(f"INSERT INTO {index} ({index}) VALUES ('delete-all')")
-    for seq, content in connection.execute(TEXTS[index]):
+        return 0
+    if not after:
+        connection.execute(f"INSERT INTO {index} ({index}) VALUES ('delete-all')")
+    texts = f"{TEXTS[index]} WHERE seq > ? ORDER BY seq LIMIT ?"
+    seq = 0
+    for seq, content in connection.execute(texts, (after, limit)):
         write_grams(connection, index, seq, content)
+    return seq
 
 
 def finish_reindexing(connection: sqlite3.Connection) -> None:
@@ -230,34 +240,21 @@ def finish_reindexing(connection: sqlite3.Connection) -> None:
 
     The column `seq` is the last row that was written, so that a daemon goes on where another was killed.
     """
-    for index, last in connection.execute(
-        "SELECT name, seq FROM reindexing"
-    ).fetchall():
-        entries = f"SELECT 1 FROM {index}_docsize WHERE id > ? LIMIT 1"
-        if connection.execute(entries, (last,)).fetchone():
-            last = 0  # it is as before the migration, or was rebuilt since  # noqa: PLW2901
-        has_more = True
-        while has_more:
-            connection.execute("BEGIN IMMEDIATE")
-            if not last:
-                connection.execute(
-                    f"INSERT INTO {index} ({index}) VALUES ('delete-all')"
-                )
-            rows = connection.execute(
-                f"{TEXTS[index]} WHERE seq > ? ORDER BY seq LIMIT {REINDEXED_AT_ONCE}",
-                (last,),
-            ).fetchall()
-            for seq, content in rows:
-                write_grams(connection, index, seq, content)
-            if has_more := len(rows) == REINDEXED_AT_ONCE:
-                last = rows[-1][0]  # noqa: PLW2901
-                connection.execute(
-                    "UPDATE reindexing SET seq = ? WHERE name = ?", (last, index)
-                )
-            else:
-                connection.execute("DELETE FROM reindexing WHERE name = ?", (index,))
-            connection.execute("COMMIT")
-        log.info("index_rewritten", index=index)
+    due = "SELECT name, seq FROM reindexing LIMIT 1"
+    while row := connection.execute(due).fetchone():
+        index, last = row
+        connection.execute("BEGIN IMMEDIATE")
+        entries = f"SELECT EXISTS (SELECT 1 FROM {index}_docsize WHERE id > ?)"
+        if connection.execute(entries, (last,)).fetchone()[0]:
+            last = 0  # the index is as before the migration, or was rebuilt since
+        last = rebuild_index(connection, index, after=last, limit=REINDEXED_AT_ONCE)
+        connection.execute(
+            "UPDATE reindexing SET seq = ? WHERE name = ?", (last, index)
+        )
+        if not last:
+            connection.execute("DELETE FROM reindexing WHERE name = ?", (index,))
+            log.info("index_rewritten", index=index)
+        connection.execute("COMMIT")
 
 
 def purge_indexes(connection: sqlite3.Connection) -> bool:
