@@ -211,6 +211,11 @@ def test_what_was_to_be_removed_does_not_end_a_decision_by_being_removed() -> No
     ("Anna is responsible for sales.", "Ben is responsible for sales now.", True),
     ("Marta ist für die Abrechnung zuständig.", "Jonas ist jetzt für die Abrechnung zuständig.", True),
     ("Anna is responsible for sales.", "Ben is responsible for hiring now.", False),
+    ("Marta handles the payroll.", "The payroll is with Jens from this month.", True),
+    ("Marta handles the payroll.", "The payroll is with Jens.", False),
+    ("Trabajo en Indra.", "Dejé Indra y trabajo en Sngular.", True),
+    ("I don't eat gluten.", "I eat gluten after all.", True),
+    ("Tom plays chess.", "Tom quit chess due to his exams.", True),
     ("We use React 18.", "We upgraded to React 19.", True),
     ("Wir nutzen Node 18.", "Wir sind auf Node 20 umgestiegen.", True),
     ("We use React 18.", "We upgraded to Node 19.", False),
@@ -554,6 +559,9 @@ def test_another_value_of_one_thing_needs_less(
     ("Clara plays the oboe.", "Clara's brother gave up the oboe.", 0.0),
     ("The ladder hangs in the shed.", "The ladder is in the attic now.", MORE_WORDS_MARGIN),
     ("The shop sells bread.", "The shop on the hill sells rolls now.", 0.0),
+    ("J'ai une Clio grise.", "J'ai vendu la Clio hier.", VALUE_MARGIN),
+    ("A minha chefe é a Teresa.", "O meu chefe é o Nuno.", VALUE_MARGIN),
+    ("A minha chefe é a Teresa.", "O nosso chefe é o Nuno.", 0.0),
 ])  # fmt: skip
 def test_few_words_beside_what_changed_need_less(
     older: str, newer: str, margin: float
@@ -561,6 +569,36 @@ def test_few_words_beside_what_changed_need_less(
     (old,), (new,) = read_statements(older), read_statements(newer)
 
     assert wording_margin(old, new) == margin
+
+
+@each_case(("text", "cue"), [
+    ("The office opens at ten as of January.", "as of january"),
+    ("The office opens at ten since the move.", "since the move"),
+    ("Le bureau ouvre à dix heures à partir de lundi.", "à partir de lundi"),
+    ("La tienda abre a las diez desde el lunes.", "desde el lunes"),
+    ("Il negozio apre alle dieci da martedì.", "da martedì"),
+    ("A loja abre às dez a partir de segunda-feira.", "a partir de segunda-feira"),
+    ("Sklep otwierają o dziesiątej od wtorku.", "od wtorku"),
+    ("Магазин открывается в десять со вторника.", ""),
+])  # fmt: skip
+def test_a_day_from_which_a_value_applies_is_part_of_the_cue(
+    text: str, cue: str
+) -> None:
+    (statement,) = read_statements(text)
+
+    assert [each[0] for each in statement.cues.values()] == [cue][: bool(cue)]
+
+
+@each_case("text", [
+    "Der Vermieter überlegt, die Miete auf 900 Euro zu erhöhen.",
+    "Le propriétaire veut augmenter le loyer à 900 euros.",
+    "El casero quiere subir el alquiler a 900 euros.",
+    "Stiamo pensando di passare a Teams.",
+])  # fmt: skip
+def test_what_somebody_considers_is_open(text: str) -> None:
+    (statement,) = read_statements(text)
+
+    assert "open" in statement.signs
 
 
 @each_case(("newer", "former"), [
@@ -593,6 +631,20 @@ def test_a_statement_of_a_change_names_the_former_value(
 def test_a_statement_does_not_end_itself(older: str, newer: str) -> None:
     assert find_ending(older, older) is None
     assert find_ending(newer, newer) is None
+
+
+class WholeMeanings(EagerMeanings):
+    """Meanings to which only sentences of two clauses say a change."""
+
+    def rate_changes(self, sentences: Sequence[str]) -> list[float]:
+        return [9.0 if "," in each else -9.0 for each in sentences]
+
+
+def test_a_clause_says_a_change_if_its_sentence_does() -> None:
+    found = find_ending_statements("Marek left, our lead is Ewa.", WholeMeanings())
+
+    assert "our lead is Ewa." in [each.text for each in found]
+    assert find_ending_statements("Our lead is Ewa.", WholeMeanings()) == []
 
 
 def test_who_leaves_says_a_change_without_a_cue() -> None:

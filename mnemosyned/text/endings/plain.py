@@ -341,14 +341,15 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
     if cues == ["gone"]:
         stems = {word.key[:STEM] for word in old.words}
         kinds = {word.kind for word in gone} & {word.kind for word in fresh}
+        others = [w.key for w in new.words[1:] if w.key not in WORDS["recent"]]
         return (
             "negation" in old.signs & new.signs
             # "We no longer eat at six", "we eat at seven".
             or ("negation" in new.signs and not kinds.isdisjoint(EXACT_KINDS))
             or (
                 is_same
-                and len(new.words) == 2 <= len(old.words)
-                and new.words[1].key[:STEM] not in stems
+                and len(others) == 1 < len(old.words)
+                and others[0][:STEM] not in stems
             )
         )
     if "now" in cues and find("required", old) and not find("required", new):
@@ -594,7 +595,7 @@ def _leaves_employer(old: Statement, new: Statement) -> bool:
             if not works.start() <= word.start < works.end()
         )
         and all(
-            leaves.start() <= word.start < leaves.end()
+            (leaves.start() <= word.start < leaves.end() or find("working", new))
             and word.kind not in ("when", "number")
             for word in fresh
         )
@@ -604,6 +605,7 @@ def _leaves_employer(old: Statement, new: Statement) -> bool:
 def _takes_over(old: Statement, new: Statement) -> bool:
     """Return True if another person takes over the task in `old`: "Ben took over billing"."""
     duty, takes = find("duty", old), find("taking", new)
+    takes = takes or ("now" in new.cues and find("passing", new)) or None
     if not duty or not takes or len(old.words) > SHORT_MAX:
         return False
     task = [word for word in old.words if word.start >= duty.end()]

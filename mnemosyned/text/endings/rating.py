@@ -107,11 +107,15 @@ def find_ending_statements(
             or each.words[-1].kind == "name"
         ]
         rated = statements and meanings.rate_changes([each.text for each in statements])
+        # "Jonas left, our lead is Ida": a sentence says a change if a clause does, and the reverse.
+        highest: dict[int, float] = {}
+        for each, odds in zip(statements, rated, strict=True):
+            highest[each.place] = max(odds, highest.get(each.place, odds))
         least = _read_model()["vectors"]["change_min"]
         return [
-            each if odds >= least else replace(each, signs=each.signs | {UNLIKELY})
-            for each, odds in zip(statements, rated, strict=True)
-            if odds >= least
+            each if is_likely else replace(each, signs=each.signs | {UNLIKELY})
+            for each in statements
+            if (is_likely := highest[each.place] >= least)
             or not each.cues.keys().isdisjoint(("now", "instead"))
             or plain.may_end_plainly(each)
         ]

@@ -102,7 +102,11 @@ def wording_margin(old: Statement, new: Statement) -> float:
     signs, doubts = old.signs | new.signs, CONTRARY - {"negation"}
     pairs = ((old, new), (new, old))
     gone, fresh = (
-        [w for w in each.words if w.key not in SOFT and not is_among(w.key, other)]
+        [
+            w
+            for w in each.words
+            if w.key not in SOFT | WORDS["recent"] and not is_among(w.key, other)
+        ]
         for each, other in pairs
     )
     if "gone" in new.cues and not fresh and not new.signs & doubts:
@@ -141,8 +145,10 @@ def _rate_other_name(old: Statement, new: Statement) -> float:
         named = (w for w in each.words if w.kind == "name" or not w.start)
         names = {word.key for word in named if not is_among(word.key, other)}
         keys = ["" if word.key in names else word.key for word in each.frame]
-        keys = [  # "o Renato", "a Beatriz"
-            key
+        keys = [  # "o Renato", "a Beatriz", and "o meu" as "a minha"
+            (key[0] if key[0] in "mnu" else "-")
+            if key in ARTICLES | INDEFINITE
+            else key
             for key, after in pairwise([*keys, "."])
             if after or key not in ARTICLES | INDEFINITE
         ]
