@@ -318,7 +318,8 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
         is_value = bool(others) and others[-1] - others[0] < len(others)
         if not is_value or not is_among(first, old):
             return True
-    if is_same and find("duty", old) and find("taking", new):
+    is_taken = find("taking", new) and not find("handing", new)
+    if is_same and find("duty", old) and is_taken:
         return True
     is_named = "naming" in old.signs - new.signs or has(old, "by")
     if is_named and find("moving", new):
@@ -341,15 +342,15 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
     if cues == ["gone"]:
         stems = {word.key[:STEM] for word in old.words}
         kinds = {word.kind for word in gone} & {word.kind for word in fresh}
-        others = [w.key for w in new.words[1:] if w.key not in WORDS["recent"]]
+        objects = [w.key for w in new.words[1:] if w.key not in WORDS["recent"]]
         return (
             "negation" in old.signs & new.signs
             # "We no longer eat at six", "we eat at seven".
             or ("negation" in new.signs and not kinds.isdisjoint(EXACT_KINDS))
             or (
                 is_same
-                and len(others) == 1 < len(old.words)
-                and others[0][:STEM] not in stems
+                and len(objects) == 1 < len(old.words)
+                and objects[0][:STEM] not in stems
             )
         )
     if "now" in cues and find("required", old) and not find("required", new):
@@ -605,6 +606,7 @@ def _leaves_employer(old: Statement, new: Statement) -> bool:
 def _takes_over(old: Statement, new: Statement) -> bool:
     """Return True if another person takes over the task in `old`: "Ben took over billing"."""
     duty, takes = find("duty", old), find("taking", new)
+    takes = find("handing", new) or takes
     takes = takes or ("now" in new.cues and find("passing", new)) or None
     if not duty or not takes or len(old.words) > SHORT_MAX:
         return False

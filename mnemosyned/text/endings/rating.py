@@ -106,7 +106,8 @@ def find_ending_statements(
             or any(word.kind in EXACT_KINDS for word in each.words)
             or each.words[-1].kind == "name"
         ]
-        rated = statements and meanings.rate_changes([each.text for each in statements])
+        texts = [each.text for each in statements]
+        rated = meanings.rate_changes(texts) if texts else ()
         # "Jonas left, our lead is Ida": a sentence says a change if a clause does, and the reverse.
         highest: dict[int, float] = {}
         for each, odds in zip(statements, rated, strict=True):

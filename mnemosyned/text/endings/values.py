@@ -45,7 +45,8 @@ period x, "garage rent", "deposit for the rent", "rent of the garage", "room 12 
 
 def moves_thing(old: Statement, new: Statement) -> bool:
     """Return True if `new` probably changes the place or day in `old`: "I moved the keys to the safe"."""
-    shift = find("shifting", new)
+    is_now_in = "now" in new.cues and "residing" in old.signs & new.signs
+    shift = find("shifting", new) or (find("residing", new) if is_now_in else None)
     is_held = any(has(old, name) for name in ("staying", "light", "dated"))
     signs = (old.signs | new.signs) & CONTRARY | ((new.signs - old.signs) & {"new"})
     if not shift or not is_held or old.cues or signs:
@@ -111,6 +112,10 @@ def wording_margin(old: Statement, new: Statement) -> float:
     )
     if "gone" in new.cues and not fresh and not new.signs & doubts:
         return VALUE_MARGIN
+    if "gone" in new.cues and not gone and (but := find("contrast", new)):
+        is_before = all(w in fresh or w.start < but.start() for w in new.words)
+        is_over = is_before and not (old.cues or new.signs & doubts)
+        return VALUE_MARGIN if is_over else 0.0
     if old.cues or signs & doubts or "negation" in old.signs:
         return 0.0
     if "gone" in new.cues:
