@@ -12,6 +12,7 @@ import pytest
 from support.stores import open_store
 
 from mnemosyned.errors import DatabaseInUse, StorageFailed
+from mnemosyned.storage.sqlite import connections
 from mnemosyned.storage.sqlite.ownership import (
     DatabaseProcess,
     database_owner,
@@ -210,30 +211,45 @@ def test_a_place_without_locks_is_refused_with_a_hint(
         pass
 
 
-@pytest.mark.parametrize("written", ["nothing", "smaller", "larger", "no database"])
+FOREIGN = {
+    "smaller": [5],
+    "larger": [500],
+    "with a later schema": [50, *range(7)],
+}
+"""Pages of the tables of a database that something wrote over ours."""
+
+
+@pytest.mark.parametrize("written", ["nothing", *FOREIGN, "no database"])
+@pytest.mark.parametrize("is_checkpointed", [True, False])
 def test_the_log_of_a_killed_process_is_kept_for_its_own_file_alone(
-    database: Path, tmp_path: Path, written: str
+    database: Path,
+    tmp_path: Path,
+    written: str,
+    is_checkpointed: bool,  # noqa: FBT001
 ) -> None:
     lock, log = (database.with_name(f"memory.db{end}") for end in (".lock", "-wal"))
-    with own_database(database) as file:
-        run(database, "PRAGMA journal_mode = WAL", fill(50))
+    with (
+        own_database(database) as file,
+        closing(connections.open_writer(database)) as connection,
+    ):
+        connection.execute(fill(50))
+        connection.execute("PRAGMA wal_checkpoint").fetchall()
         file.save_companion_identities()
-        with closing(sqlite3.connect(database)) as connection:
-            connection.execute("PRAGMA wal_autocheckpoint = 0")
-            connection.execute(fill(10))
-            connection.commit()
-            left = lock.read_bytes(), log.read_bytes()
-            main = database.read_bytes()
-    other = tmp_path / "other.db"
-    run(other, fill(500 if written == "larger" else 5))
-    lock.write_bytes(left[0])
-    log.write_bytes(left[1])
-    if written == "nothing":
-        database.write_bytes(main)
+        connection.execute(fill(10))
+        left = {path: path.read_bytes() for path in (database, log)}
+        if is_checkpointed:  # which a power cut undoes
+            connection.execute("PRAGMA wal_checkpoint").fetchall()
+            assert database.read_bytes() != left[database]
+            file.secure_connection(connection)
+        left[lock] = lock.read_bytes()
+    for path, content in left.items():
+        path.write_bytes(content)
+    if written in FOREIGN:
+        other = tmp_path / "other.db"
+        run(other, *map(fill, FOREIGN[written]))
+        database.write_bytes(other.read_bytes())
     elif written == "no database":
         database.write_bytes(b"notes")
-    else:
-        database.write_bytes(other.read_bytes())
 
     with lock_database(database):
         pass
@@ -241,7 +257,7 @@ def test_the_log_of_a_killed_process_is_kept_for_its_own_file_alone(
     kept = written == "nothing"
     assert log.exists() == kept
     asides = [path.read_bytes() for path in tmp_path.glob("memory.db.replaced-*-log")]
-    assert asides == ([] if kept else [left[1]])
+    assert asides == ([] if kept else [left[log]])
 
 
 def fill(pages: int) -> str:

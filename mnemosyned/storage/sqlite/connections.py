@@ -325,10 +325,15 @@ PAGE_SIZES = {512 << power for power in range(8)}
 FRAMES_MAX = 1_000_000
 
 
-def commits_in_log(database: Path) -> dict[int, int] | None:
+SCHEMA_AT = 40
+"""Offset of the number of the schema's changes in a database's first page."""
+
+
+def commits_in_log(database: Path) -> dict[int, tuple[int, int]] | None:
     """Return the frames that end a transaction in a closed database's log, by number; None without a log.
 
-    The values are the database's pages after that transaction.
+    The values are the database's pages after that transaction, and the number of its schema's changes, or 0
+    while the log does not have it.
     """
     path = database.with_name(database.name + "-wal")
     try:
@@ -352,12 +357,17 @@ def commits_in_log(database: Path) -> dict[int, int] | None:
         step = FRAME.size + page_size
         count = min((size - HEADER.size) // step, FRAMES_MAX)
         commits = {}
+        schema = 0
         for number in range(count):
-            frame = FRAME.unpack(
-                os.pread(descriptor, FRAME.size, HEADER.size + number * step)
-            )
-            if list(frame[2:4]) == salts and frame[1]:
-                commits[number + 1] = frame[1]
+            at = HEADER.size + number * step
+            frame = FRAME.unpack(os.pread(descriptor, FRAME.size, at))
+            if list(frame[2:4]) != salts:
+                continue
+            if frame[0] == 1:
+                found = os.pread(descriptor, 4, at + FRAME.size + SCHEMA_AT)
+                schema = int.from_bytes(found, "big")
+            if frame[1]:
+                commits[number + 1] = frame[1], schema
     return commits
 
 

@@ -96,8 +96,9 @@ class DatabaseFile:
     def __init__(self, path: Path, save_header: Callable[[bytes], object]) -> None:
         """Open and lock the database file; create a missing file, readable by its owner alone.
 
-        `save_header` keeps the file's header for the next process, each time it changes. Raises `DatabaseInUse`
-        if a process holds it under another name, `StorageFailed` if it has several names, and OSError.
+        `save_header` keeps a header for the next process: the one before the last checkpoint that changed
+        it, as that is on disk. Raises `DatabaseInUse` if a process holds the file under another name,
+        `StorageFailed` if it has several names, and OSError.
         """
         self.path = path
         self._save_header = save_header
@@ -151,7 +152,11 @@ class DatabaseFile:
 
     def save_companion_identities(self) -> None:
         """Save the file's header, and device and inode of its log and index, so that a replacement is seen."""
-        self._note_header(os.fstat(self._descriptor).st_mtime_ns, self._read_header())
+        # A checkpoint of a killed process may not be on disk.
+        os.fsync(self._descriptor)
+        header = self._read_header()
+        self._written = os.fstat(self._descriptor).st_mtime_ns, header
+        self._save_header(header)
         seen = {str(path): _file_identity(path) for path in self._companion_paths()}
         self._companions = {
             path: identity for path, identity in seen.items() if identity
@@ -198,17 +203,13 @@ class DatabaseFile:
                 raise
             if schema > newest or (schema == newest and pages > pages_max):
                 return True
-        self._note_header(changed_ns, header)
+        if header != last:
+            self._save_header(last)
+        self._written = changed_ns, header
         return False
 
     def _read_header(self) -> bytes:
         return os.pread(self._descriptor, _HEADER.size, 0)
-
-    def _note_header(self, changed_ns: int, header: bytes) -> None:
-        """Keep the header of the file as it was last changed, here and for the next process."""
-        if header != self._written[1]:
-            self._save_header(header)
-        self._written = changed_ns, header
 
     def is_log_replaced(self) -> bool:
         """Return whether another log, not empty, has the path of the open log."""
@@ -485,10 +486,11 @@ def _set_foreign_log_aside(database: Path, lock: bytes) -> None:
     commits = connections.commits_in_log(database)
     if len(last) < _HEADER.size or header == last or not commits:
         return
-    if not _is_older(header, last) and _HEADER.unpack(header)[2] <= max(
-        commits.values()
-    ):
-        return
+    if not _is_older(header, last):
+        *_, pages, schema = _HEADER.unpack(header)
+        pages_max, schema_max = map(max, zip(*commits.values(), strict=True))
+        if pages <= pages_max and schema <= max(schema_max, _HEADER.unpack(last)[-1]):
+            return
     aside = _name_aside(database, "-log")
     database.with_name(database.name + "-wal").rename(aside)
     database.with_name(database.name + "-shm").unlink(missing_ok=True)
@@ -527,7 +529,7 @@ class _Lock(DatabaseProcess):
     """What a lock file says."""
 
     header: bytes = b""
-    """Header of the database after the last checkpoint that was noticed; empty if it is unknown."""
+    """Header that the database had, or one that a later checkpoint has changed; empty if it is unknown."""
 
 
 _DECODER = msgspec.json.Decoder(DatabaseProcess)
