@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from math import ceil, log
 
 from mnemosyned.conversation import briefing, injected, successors
@@ -24,7 +23,7 @@ from mnemosyned.service.briefing import (
 )
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text import sentences, terms, tokens
-from mnemosyned.text.dates.questions import parse_times
+from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs import conversation
 from mnemosyned.verbs.memories import Recall
@@ -90,11 +89,9 @@ class NearMisses:
     def __init__(self) -> None:
         self._lines: list[tuple[float, injected.InjectedQuote]] = []
 
-    def add(
-        self, quote: injected.InjectedQuote, reason: str, *, lacks: float = 0.0
-    ) -> None:
-        """Add a line with the `reason` why it is not given; `lacks` is how far its score falls short."""
-        self._lines.append((lacks, replace(quote, reason=reason)))
+    def add(self, quote: injected.InjectedQuote, *, lacks: float = 0.0) -> None:
+        """Add a line, whose reason says why it is not given; `lacks` is how far its score falls short."""
+        self._lines.append((lacks, quote))
 
     def nearest(self, given: Collection[str]) -> list[injections.InjectedLine]:
         """Return up to `MISSED_MAX` lines, the nearest first, each once, without the ids in `given`."""
@@ -103,6 +100,55 @@ class NearMisses:
             if quote.id not in given and quote.id not in by_id:
                 by_id[quote.id] = quote.lines(REMINDER_LINE_CHARS_MAX)[0]
         return list(by_id.values())[:MISSED_MAX]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSearch:
+    """A prompt in a session, and what was read to find the lines that bear on it."""
+
+    session: capture.AgentSession
+    query: str
+    """The beginning of the prompt, with single spaces."""
+    now: datetime
+    times: QuestionTimes
+    others: Sequence[str]
+    """The project's other sessions."""
+    groups: Groups
+    edits: injections.BriefingEdits
+    read: Sequence[briefing.ProjectStatement]
+    asked: Collection[str]
+    """Ids of the memories that have the prompt itself, or the same words."""
+    known: Collection[str]
+    """Ids of memories and learnings that the agent has already."""
+    score_min: float
+    """Minimum score of the best line."""
+    misses: NearMisses | None
+
+    def select_statements(self) -> list[briefing.ProjectStatement]:
+        """Return the statements read that may answer the prompt.
+
+        What the session says is near its next prompt, and no answer. "What happened on Tuesday?" asks for what
+        was said then, or about a Tuesday.
+        """
+        times = self.times
+        is_past = times.only_time and all(
+            span.until <= self.now for span in times.spans
+        )
+        words = tokens.find_keywords(self.query)
+        return [
+            each
+            for each in self.read
+            if each.memory.session != self.session.session
+            and each.memory.id not in self.asked
+            and (
+                not is_past
+                or words & each.keywords
+                or any(
+                    span.since <= each.memory.created_at < span.until
+                    for span in times.spans
+                )
+            )
+        ]
 
 
 class Reminder:
@@ -156,8 +202,7 @@ class Reminder:
         """
         query = " ".join(prompt.replace("\0", " ").split())[:QUERY_CHARS_MAX]
         times = parse_times(query, in_zone(now, local_zone()))
-        relevance = Relevance(query, times)
-        if not relevance.has_content:
+        if not Relevance(query, times).has_content:
             return injected.InjectedText()
         own = self._store.agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
         others = [other for other in own if other != session.session]
@@ -166,89 +211,42 @@ class Reminder:
         )
         edits = self._store.injections.edits()
         read = self._read_statements(query, [*others, session.session])
-        in_session = [
-            each.memory for each in read if each.memory.session == session.session
-        ]
-        # What the agent has been given; the prompt itself is stored first where nothing else is read.
-        known = {*session.shown, *(memory.id for memory in in_session)}
         learnings = self._service.briefings.learnings_in(session.project, edits)
         shown = [each for each in learnings if each.id in session.shown]
-        known |= find_rules(shown, read)
-        asked = {
-            each.memory.id
-            for each in read
-            # So many characters are enough even of deeply indented text.
-            if " ".join(each.memory.content[: 4 * QUERY_CHARS_MAX].split())[
-                :QUERY_CHARS_MAX
-            ]
-            == query
-        }
-        # "What happened on Tuesday?" asks for what was said then, or about a Tuesday.
-        is_past = times.only_time and all(span.until <= now for span in times.spans)
-        words = tokens.find_keywords(query)
-        # What the session says is near its next prompt, and no answer.
-        statements = [
-            each
-            for each in read
-            if each.memory.id not in asked
-            and each.memory.session != session.session
-            and (
-                not is_past
-                or words & each.keywords
-                or any(
-                    span.since <= each.memory.created_at < span.until
-                    for span in times.spans
-                )
-            )
-        ]
-        score_min = (ODDS_MIN - need) / ODDS_OF_SCORE
-        lines = self._find_by_meaning(query, statements, known, score_min, misses)
-        if len(lines) < LINES_ENOUGH and score_min <= CONFIDENCE_WEIGHT:
-            told = {line.quote.id for line in lines}
-            for line in self._find_by_words(
-                session,
-                query,
-                others,
-                relevance,
-                known=known,
-                groups=groups,
-                misses=misses,
-            ):
-                if line.score >= score_min and line.quote.id not in told:
-                    lines.append(line)
-                elif misses:
-                    reason = f"fits too little: {_compare(line.score, score_min)}"
-                    misses.add(line.quote, reason, lacks=score_min - line.score)
-        # A proposal is told with its answer.
-        answered = {each.memory.id: each for each in read if each.answer_id}
-        lines = [
-            replace(
-                line,
-                quote=quote_memory(
-                    each.memory, each.text, edits, reason=line.quote.reason
+        asked = PromptSearch(
+            session=session,
+            query=query,
+            now=now,
+            times=times,
+            others=others,
+            groups=groups,
+            edits=edits,
+            read=read,
+            asked={
+                each.memory.id
+                for each in read
+                # So many characters are enough even of deeply indented text.
+                if " ".join(each.memory.content[: 4 * QUERY_CHARS_MAX].split())[
+                    :QUERY_CHARS_MAX
+                ]
+                == query
+            },
+            # What the agent has been given; the prompt itself is stored first where nothing else is read.
+            known={
+                *session.shown,
+                *find_rules(shown, read),
+                *(
+                    each.memory.id
+                    for each in read
+                    if each.memory.session == session.session
                 ),
-            )
-            if (each := answered.get(line.quote.id))
-            else line
-            for line in lines
-        ]
-        lines.sort(key=lambda line: -line.score)
-        rules = self._find_rules(session, query, now, edits, learnings, misses=misses)
-        messages_read = {each.memory.id: each.memory.content for each in read}
-        found = lines
-        lines = [
-            rest
-            for line in lines
-            if (rest := _leave_out_rules(line, rules, messages_read))
-        ]
-        # The rules of one message are one line.
-        messages = list(dict.fromkeys(rule.source_id for rule in rules))
-        lines = lines[: TOLD_MAX - min(len(messages), RULES_MIN)]
-        told_of = messages[: TOLD_MAX - len(lines)]
-        if misses:
-            for quote in (*rules, *(line.quote for line in found)):
-                misses.add(quote, "others fit better, and there was no room left")
-        rules = [rule for rule in rules if rule.source_id in told_of]
+            },
+            score_min=(ODDS_MIN - need) / ODDS_OF_SCORE,
+            misses=misses,
+        )
+        lines = self._find_lines(asked)
+        rules = self._find_rules(asked, learnings)
+        lines, rules = _make_room(asked, lines, rules)
         sections = [
             injected.InjectedSection(
                 heading,
@@ -261,6 +259,48 @@ class Reminder:
                 ("Standing rules for this:", rules),
             )
         ]
+        finder = self._make_finder(asked, lines, learnings)
+        joined = [
+            replace(section, quotes=_join_messages(section.quotes))
+            for section in finder.put_newest_first(sections)
+        ]
+        return injected.assemble_sections(joined, chars_max=REMINDER_CHARS_MAX)
+
+    def _find_lines(self, asked: PromptSearch) -> list[BearingLine]:
+        """Return lines that fit the prompt, best first: by meaning, and if these are few also by words."""
+        lines = self._find_by_meaning(asked)
+        if len(lines) < LINES_ENOUGH and asked.score_min <= CONFIDENCE_WEIGHT:
+            told = {line.quote.id for line in lines}
+            for line in self._find_by_words(asked):
+                if line.score >= asked.score_min and line.quote.id not in told:
+                    lines.append(line)
+                elif asked.misses:
+                    reason = f"fits too little: {_compare(line.score, asked.score_min)}"
+                    quote = replace(line.quote, reason=reason)
+                    asked.misses.add(quote, lacks=asked.score_min - line.score)
+        # A proposal is told with its answer.
+        answered = {each.memory.id: each for each in asked.read if each.answer_id}
+        lines = [
+            replace(
+                line,
+                quote=quote_memory(
+                    each.memory, each.text, asked.edits, reason=line.quote.reason
+                ),
+            )
+            if (each := answered.get(line.quote.id))
+            else line
+            for line in lines
+        ]
+        return sorted(lines, key=lambda line: -line.score)
+
+    def _make_finder(
+        self,
+        asked: PromptSearch,
+        lines: Sequence[BearingLine],
+        learnings: Sequence[values.Learning],
+    ) -> successors.SuccessorFinder:
+        """Return a finder of newer statements among those read and the lines from elsewhere."""
+        ids_read = {each.memory.id for each in asked.read}
         shared = [line for line in lines if line.owner]
         ended = {line.quote.id: line.ended for line in shared}
         free = [
@@ -272,47 +312,37 @@ class Reminder:
                 role=line.quote.speaker,
             )
             for line in lines
-            if not line.owner and line.quote.id not in messages_read
+            if not line.owner and line.quote.id not in ids_read
         ]
-        finder = successors.SuccessorFinder(
+        return successors.SuccessorFinder(
             sorted(
                 (
                     each
-                    for each in (*read, *briefing.find_statements(free))
-                    if each.memory.id not in asked
+                    for each in (*asked.read, *briefing.find_statements(free))
+                    if each.memory.id not in asked.asked
                 ),
                 key=lambda each: each.memory.created_at,
                 reverse=True,
             ),
-            edits=edits,
+            edits=asked.edits,
             endings_of=lambda ids: {**ended, **self._store.endings.of(ids)},
             compare=self._service.vectors.compare,
-            known=known,
-            rules=find_rules(learnings, read),
+            known=asked.known,
+            rules=find_rules(learnings, asked.read),
             origins={each.by: line.owner for line in shared for each in line.ended},
         )
-        joined = [
-            replace(section, quotes=_join_messages(section.quotes))
-            for section in finder.put_newest_first(sections)
-        ]
-        return injected.assemble_sections(joined, chars_max=REMINDER_CHARS_MAX)
 
     def _find_rules(
         self,
-        session: capture.AgentSession,
-        query: str,
-        now: datetime,
-        edits: injections.BriefingEdits,
+        asked: PromptSearch,
         learnings: Sequence[values.Learning],
-        *,
-        misses: NearMisses | None,
     ) -> list[injected.InjectedQuote]:
         """Return learnings that apply to the query and are new to the session, most probable first.
 
         Each is followed by the other learnings of the same message, if short: a rule may have several
         sentences, of which a prompt resembles only one.
         """
-        known = {*session.shown, session.session}
+        known = {*asked.session.shown, asked.session.session}
         untold = [
             each
             for each in learnings
@@ -324,13 +354,13 @@ class Reminder:
         ranked = sorted(
             rank_for_request(
                 untold,
-                query,
-                now=now,
+                asked.query,
+                now=asked.now,
                 rate=self._service.rate_texts,
                 elsewhere={
                     id
                     for id, name in projects.items()
-                    if name not in ("", session.project)
+                    if name not in ("", asked.session.project)
                 },
             ),
             key=lambda each: -each.confidence,
@@ -341,20 +371,22 @@ class Reminder:
         chosen: dict[str, injected.InjectedQuote] = {}
         for each in ranked:
             learning = each.learning
-            compared = _compare(each.confidence, least)
-            if each.confidence < least:
-                if misses is None:
-                    break
-                reason = f"a rule that is not likely to apply: {compared}"
-                quote = quote_learning(learning, edits, reason=reason)
-                misses.add(quote, reason, lacks=least - each.confidence)
-                continue
-            reason = f"a rule for this ({each.reason}): {compared}"
-            chosen.setdefault(
-                learning.id, quote_learning(learning, edits, reason=reason)
+            lacks = least - each.confidence
+            why = (
+                "that is not likely to apply"
+                if lacks > 0
+                else f"for this ({each.reason})"
             )
+            reason = f"a rule {why}: {_compare(each.confidence, least)}"
+            quote = quote_learning(learning, asked.edits, reason=reason)
+            if lacks > 0:
+                if asked.misses is None:
+                    break
+                asked.misses.add(quote, lacks=lacks)
+                continue
+            chosen.setdefault(learning.id, quote)
             others = [
-                quote_learning(other, edits, reason="a rule of the same message")
+                quote_learning(other, asked.edits, reason="a rule of the same message")
                 for other in untold
                 if learning.memory and other.memory == learning.memory
             ]
@@ -363,23 +395,19 @@ class Reminder:
                     chosen.setdefault(other.id, other)
         return list(chosen.values())
 
-    def _find_by_meaning(
-        self,
-        query: str,
-        statements: Sequence[briefing.ProjectStatement],
-        known: set[str],
-        score_min: float,
-        misses: NearMisses | None,
-    ) -> list[BearingLine]:
-        """Return up to `TOLD_MAX` new statements near the query, best first; none if all are below `score_min`.
+    def _find_by_meaning(self, asked: PromptSearch) -> list[BearingLine]:
+        """Return up to `TOLD_MAX` new statements near the prompt, best first; none if all fit too little.
 
-        Statements far below the best score are left out, and so are the memories `known` to the agent.
+        Statements far below the best score are left out, and so are the memories that the agent has.
         """
+        statements, misses = asked.select_statements(), asked.misses
         ids = [each.memory.id for each in statements]
-        similarities = self._service.vectors.similarities(query, ids) if ids else {}
+        similarities = (
+            self._service.vectors.similarities(asked.query, ids) if ids else {}
+        )
         if not similarities:
             return []
-        shares = _rate_keywords(query, statements)
+        shares = _rate_keywords(asked.query, statements)
         # The message of an agreement is more than what was agreed.
         odds = self._service.rate_statements(
             {
@@ -393,39 +421,38 @@ class Reminder:
             + STATEMENT_WEIGHT
             * max(-STATEMENT_ODDS, min(STATEMENT_ODDS, odds.get(each.memory.id, 0)))
             + WORDS_WEIGHT * shares[place]
-            + FORM_WEIGHT * injected.has_answer_form(query, each.text)
+            + FORM_WEIGHT * injected.has_answer_form(asked.query, each.text)
             - AGE_WEIGHT * place / len(statements)
             for place, each in enumerate(statements)
             if each.memory.id in similarities
         }
-        new = (score for id, score in scores.items() if id not in known)
-        is_enough = max(new, default=-1.0) >= score_min
+        new = (score for id, score in scores.items() if id not in asked.known)
+        is_enough = max(new, default=-1.0) >= asked.score_min
         if not is_enough and misses is None:
             return []
-        least = max(scores.values()) - SCORE_SPREAD if is_enough else score_min
-        edits = self._store.injections.edits(ids)
-        asked = tokens.find_keywords(query)
+        least = max(scores.values()) - SCORE_SPREAD if is_enough else asked.score_min
+        keywords = tokens.find_keywords(asked.query)
         lines = []
         for each in statements:
             score = scores.get(each.memory.id, -1.0)
             if score < least:
                 fault = f"fits too little: {_compare(score, least)}"
-            elif each.memory.id in known:
+            elif each.memory.id in asked.known:
                 fault = "the session has it already"
-            elif edits.is_dropped(each.memory.id):
+            elif asked.edits.is_dropped(each.memory.id):
                 fault = HIDDEN
-            elif len(each.keywords - asked) < NEW_KEYWORDS_MIN:
+            elif len(each.keywords - keywords) < NEW_KEYWORDS_MIN:
                 fault = "it says nothing beyond the prompt"
             else:
                 fault = ""
             if fault and misses is None:
                 continue
-            reason = f"fits: {_compare(score, least)}"
-            quote = quote_memory(each.memory, each.text, edits, reason=reason)
+            reason = fault or f"fits: {_compare(score, least)}"
+            quote = quote_memory(each.memory, each.text, asked.edits, reason=reason)
             if not fault:
                 lines.append(BearingLine(score, quote))
             elif misses:
-                misses.add(quote, fault, lacks=max(0.0, least - score))
+                misses.add(quote, lacks=max(0.0, least - score))
         return sorted(lines, key=lambda line: -line.score)[:TOLD_MAX]
 
     def _read_statements(
@@ -462,63 +489,49 @@ class Reminder:
             and not (each.memory.role and each.memory.session == values.DEFAULT_SESSION)
         ]
 
-    def _find_by_words(
-        self,
-        session: capture.AgentSession,
-        query: str,
-        others: Sequence[str],
-        relevance: Relevance,
-        *,
-        known: Collection[str],
-        groups: Groups,
-        misses: NearMisses | None,
-    ) -> list[BearingLine]:
-        """Return lines of memories that share enough keywords with the query, in the order of the hits.
+    def _find_by_words(self, asked: PromptSearch) -> list[BearingLine]:
+        """Return lines of memories that share enough keywords with the prompt, in the order of the hits.
 
-        The sessions `others` are searched, then memories without a project and of `groups`. If `others`
-        have nothing, the project's older sessions are searched too.
+        The project's other sessions are searched, then memories without a project and of groups. If the
+        former have nothing, the project's older sessions are searched too.
         """
+        relevance = Relevance(asked.query, asked.times)
 
         def recall_hits(sessions: list[str] | None) -> list[values.Hit]:
-            """Return the relevant hits of the query in these sessions, or in all for None."""
-            recall = Recall(query, limit=20, session=sessions, explain=True)
-            found = self._service.call(recall, groups={} if sessions else groups)
+            """Return the relevant hits of the prompt in these sessions, or in all for None."""
+            recall = Recall(asked.query, limit=20, session=sessions, explain=True)
+            found = self._service.call(recall, groups={} if sessions else asked.groups)
             return relevance.select_relevant_hits(found.hits)
 
-        choose = partial(self._choose_lines, session, query, known, misses)
-        lines = choose(recall_hits(list(others))) if others else []
+        lines = []
+        if asked.others:
+            lines = self._choose_lines(asked, recall_hits(list(asked.others)))
         hits = recall_hits(None)
         projects = self._store.agents.projects_of([hit.session for hit in hits])
-        wanted = ("",) if lines else ("", session.project)
+        wanted = ("",) if lines else ("", asked.session.project)
         further = [
             hit for hit in hits if hit.owner or projects.get(hit.session, "") in wanted
         ]
-        return [*lines, *choose(further)]
+        return [*lines, *self._choose_lines(asked, further)]
 
     def _choose_lines(
-        self,
-        session: capture.AgentSession,
-        query: str,
-        known: Collection[str],
-        misses: NearMisses | None,
-        hits: Sequence[values.Hit],
+        self, asked: PromptSearch, hits: Sequence[values.Hit]
     ) -> list[BearingLine]:
-        """Return snippets of other sessions' hits that share keywords with the query, but are not `known`."""
-        asked = terms.parse_terms(query)
-        keywords = tokens.find_keywords(query)
-        lines = [
+        """Return new snippets of other sessions' hits that share keywords with the prompt."""
+        words = terms.parse_terms(asked.query)
+        keywords = tokens.find_keywords(asked.query)
+        lines = (
             (hit, line)
             for hit in hits
-            if hit.session != session.session
+            if hit.session != asked.session.session
             for line in hit.lines or (hit,)
-        ]
-        edits = self._store.injections.edits([line.id for _, line in lines])
-        shown = set(known)
+        )
+        shown = set(asked.known)
         chosen: list[BearingLine] = []
         for hit, line in lines:
             if line.id in shown:
                 continue
-            if edits.is_dropped(line.id):
+            if asked.edits.is_dropped(line.id):
                 fault = HIDDEN
             elif briefing.is_sample(line.content):
                 fault = "an example from the documentation, which agents are not given"
@@ -531,21 +544,21 @@ class Reminder:
                 )
             else:
                 fault = ""
-            if fault and misses is None:
+            if fault and asked.misses is None:
                 continue
-            text = terms.cut_snippet(line.content, asked, width=REMINDER_LINE_CHARS_MAX)
+            text = terms.cut_snippet(line.content, words, width=REMINDER_LINE_CHARS_MAX)
             quote = injected.InjectedQuote(
                 id=line.id,
-                text=edits.text_of(line.id) or text,
+                text=asked.edits.text_of(line.id) or text,
                 said=line.created_at,
                 source=": ".join(filter(None, (hit.owner, hit.source))),
                 speaker=line.role,
-                reason=hit.why,
+                reason=fault or hit.why,
             )
             score = CONFIDENCE_WEIGHT * hit.confidence
             if fault:
-                if misses:
-                    misses.add(quote, fault, lacks=CONFIDENCE_WEIGHT - score)
+                if asked.misses:
+                    asked.misses.add(quote, lacks=CONFIDENCE_WEIGHT - score)
                 continue
             shown.add(line.id)
             ended = line.ended if hit.owner else ()
@@ -556,6 +569,27 @@ class Reminder:
 def _compare(score: float, least: float) -> str:
     """Return a line's `score`, and the `least` score to be given, in words; both may be negative."""
     return f"{score:.3f}, needed {least:.3f}"
+
+
+def _make_room(
+    asked: PromptSearch,
+    found: Sequence[BearingLine],
+    rules: Sequence[injected.InjectedQuote],
+) -> tuple[list[BearingLine], list[injected.InjectedQuote]]:
+    """Return the first lines and rules that are given together; lines are without the rules' words."""
+    contents = {each.memory.id: each.memory.content for each in asked.read}
+    lines = [
+        rest for line in found if (rest := _leave_out_rules(line, rules, contents))
+    ]
+    # The rules of one message are one line.
+    messages = list(dict.fromkeys(rule.source_id for rule in rules))
+    lines = lines[: TOLD_MAX - min(len(messages), RULES_MIN)]
+    chosen = messages[: TOLD_MAX - len(lines)]
+    if asked.misses:
+        reason = "others fit better, and there was no room left"
+        for quote in (*rules, *(line.quote for line in found)):
+            asked.misses.add(replace(quote, reason=reason))
+    return lines, [rule for rule in rules if rule.source_id in chosen]
 
 
 def _leave_out_rules(
