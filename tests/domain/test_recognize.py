@@ -334,6 +334,8 @@ don't merge until I've looked at it
 no italics in this one, the form can't do it
 draft the letter to the school, no jargon please
 never rename those
+no, never do that again
+no, keep the plain ticket number
 make a flyer for the fair, not too colourful
 give me the plot of Emma in four lines, no spoilers please
 I'd prefer a harp if I had to choose, but I don't have to.
@@ -460,6 +462,8 @@ def test_preferences_are_learned_in_each_language_and_no_look_alike(
     ("I prefer window seats unless it's a night flight.", "Prefers window seats unless it's a night flight"),
     ("Prefiero el té al café, salvo los lunes.", "Prefiere el té al café, salvo los lunes"),
     ("I usually go with SQLite, so how?", "Usually goes with SQLite"),
+    ("no, keep the ticket number short", "Keep the ticket number short"),
+    ("keep a formal tone, ok?", "Keep a formal tone"),
     ("Ship it small: keep it under 100 KB, ok?", "Keep it under 100 KB"),
     ("I prefer `pathlib` over `os.path`.", "Prefers `pathlib` over `os.path`"),
     ("Ich nehme meistens den Zug.", "Nimmt meistens den Zug"),
