@@ -342,16 +342,21 @@ def _find_useful_sentences(
             continue
         if any(_PATTERNS[name].search(text) for name in ("test_result", "hypothesis")):
             continue
-        verb = words[min(len(words) - 1, words[0] in _WORDS["proposals"])]
-        is_request = (
-            verb in _WORDS["requests"] and not _PATTERNS["headed"].search(text)
-        ) or not _WORDS["courtesies"].isdisjoint((words[0], words[-1]))
         ruling = [
             word for word in tokens if word.surface.lower() not in _WORDS["objects"]
         ]
-        if is_request and (is_agent or emphasis_factor(ruling) < RULING):
+        if is_request(text, tokens) and (is_agent or emphasis_factor(ruling) < RULING):
             continue
         yield text, tokens, is_telling
+
+
+def is_request(text: str, tokens: Sequence[TextToken]) -> bool:
+    """Return True if a sentence with these tokens begins as a request, such as "open the file"."""
+    words = [token.surface.lower() for token in tokens]
+    verb = words[min(len(words) - 1, words[0] in _WORDS["proposals"])]
+    return (
+        verb in _WORDS["requests"] and not _PATTERNS["headed"].search(text)
+    ) or not _WORDS["courtesies"].isdisjoint((words[0], words[-1]))
 
 
 def _find_kind(

@@ -37,9 +37,14 @@ def estimate_need(prompt: str, rate: RatePrompt | None = None) -> float:
     rating = rate(prose) if rate and prose else None
     if rating is not None:
         return rating + rate_form(prose)
-    if _PATTERNS["general"].search(prose):
+    if is_general(prose):
         return UNRATED_GENERAL
     return UNRATED_QUESTION if all(_find_form(prose)) else UNRATED
+
+
+def is_general(prompt: str) -> bool:
+    """Return True if a prompt is a question of general knowledge, language or arithmetic."""
+    return bool(_PATTERNS["general"].search(prompt))
 
 
 def rate_form(prompt: str) -> float:

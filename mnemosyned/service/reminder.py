@@ -25,6 +25,7 @@ from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text import sentences, terms, tokens
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.token_counts import TokenEstimator
+from mnemosyned.text.tokens import TokenKind
 from mnemosyned.verbs import conversation
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.times import local_zone
@@ -65,6 +66,10 @@ WORDS_WEIGHT, FORM_WEIGHT, AGE_WEIGHT = 0.13, 0.13, 0.12
 the form of the answer, a time or a name, and less for the oldest one."""
 STATEMENT_WEIGHT, STATEMENT_ODDS = 0.03, 3.0
 """Weight in the score, and maximum, of the log odds that later sessions need the statement."""
+NAME_KINDS = (TokenKind.IDENTIFIER, TokenKind.PATH, TokenKind.URL, TokenKind.EMAIL)
+NAMED_SCORE_MIN, NAMED_MAX = 0.3, 3
+"""Minimum score of a line that has a name of the prompt, such as a file or a ticket, and maximum statements of
+the project with such a name: fewer words of the prompt are then enough."""
 CONFIDENCE_WEIGHT = 0.5
 """Score of a line found by words, for a confidence of one."""
 MISSED_MAX = 5
@@ -122,7 +127,14 @@ class PromptSearch:
     """Ids of memories and learnings that the agent has already."""
     score_min: float
     """Minimum score of the best line."""
+    names: frozenset[str]
+    """Stems of rare names in the prompt, such as a file or a ticket; none if it only asks for work."""
     misses: NearMisses | None
+
+    def least_score(self, keywords: Collection[str]) -> float:
+        """Return the minimum score of a line with these keywords: less if it has a rare name."""
+        is_named = not self.names.isdisjoint(keywords)
+        return min(self.score_min, NAMED_SCORE_MIN) if is_named else self.score_min
 
     def select_statements(self) -> list[briefing.ProjectStatement]:
         """Return the statements read that may answer the prompt.
@@ -242,6 +254,7 @@ class Reminder:
                 ),
             },
             score_min=(ODDS_MIN - need) / ODDS_OF_SCORE,
+            names=_find_rare_names(query, read),
             misses=misses,
         )
         lines = self._find_lines(asked)
@@ -269,15 +282,19 @@ class Reminder:
     def _find_lines(self, asked: PromptSearch) -> list[BearingLine]:
         """Return lines that fit the prompt, best first: by meaning, and if these are few also by words."""
         lines = self._find_by_meaning(asked)
-        if len(lines) < LINES_ENOUGH and asked.score_min <= CONFIDENCE_WEIGHT:
+        if (
+            len(lines) < LINES_ENOUGH
+            and asked.least_score(asked.names) <= CONFIDENCE_WEIGHT
+        ):
             told = {line.quote.id for line in lines}
             for line in self._find_by_words(asked):
-                if line.score >= asked.score_min and line.quote.id not in told:
+                least = asked.least_score(tokens.find_keywords(line.quote.text))
+                if line.score >= least and line.quote.id not in told:
                     lines.append(line)
                 elif asked.misses:
-                    reason = f"fits too little: {_compare(line.score, asked.score_min)}"
+                    reason = f"fits too little: {_compare(line.score, least)}"
                     quote = replace(line.quote, reason=reason)
-                    asked.misses.add(quote, lacks=asked.score_min - line.score)
+                    asked.misses.add(quote, lacks=least - line.score)
         # A proposal is told with its answer.
         answered = {each.memory.id: each for each in asked.read if each.answer_id}
         lines = [
@@ -428,13 +445,14 @@ class Reminder:
         }
         new = (score for id, score in scores.items() if id not in asked.known)
         is_enough = max(new, default=-1.0) >= asked.score_min
-        if not is_enough and misses is None:
+        if not is_enough and misses is None and not asked.names:
             return []
-        least = max(scores.values()) - SCORE_SPREAD if is_enough else asked.score_min
+        spread_min = max(scores.values()) - SCORE_SPREAD
         keywords = tokens.find_keywords(asked.query)
         lines = []
         for each in statements:
             score = scores.get(each.memory.id, -1.0)
+            least = spread_min if is_enough else asked.least_score(each.keywords)
             if score < least:
                 fault = f"fits too little: {_compare(score, least)}"
             elif each.memory.id in asked.known:
@@ -535,7 +553,7 @@ class Reminder:
                 fault = HIDDEN
             elif briefing.is_sample(line.content):
                 fault = "an example from the documentation, which agents are not given"
-            elif not _is_relevant(keywords, line.content, line.role):
+            elif not _is_relevant(keywords, line.content, line.role, names=asked.names):
                 is_asked = sentences.is_question(line.content)
                 fault = (
                     "a question"
@@ -647,8 +665,25 @@ def _rate_keywords(
     ]
 
 
-def _is_relevant(asked: frozenset[str], text: str, role: str) -> bool:
-    """Return True if a text is no question, and has enough of the keywords `asked` and enough others."""
+def _find_rare_names(
+    prompt: str, statements: Iterable[briefing.ProjectStatement]
+) -> frozenset[str]:
+    """Return the stems of names in a prompt that few statements have; none if it only asks for work."""
+    words = tokens.tokenize(prompt)
+    names = {word.stem for word in words if word.kind in NAME_KINDS}
+    if not names or injected.is_general(prompt) or briefing.is_request(prompt, words):
+        return frozenset()
+    counts = Counter(name for each in statements for name in names & each.keywords)
+    return frozenset(name for name in names if counts[name] <= NAMED_MAX)
+
+
+def _is_relevant(
+    asked: frozenset[str], text: str, role: str, *, names: Collection[str]
+) -> bool:
+    """Return True if a text is no question, and has enough of the keywords `asked` and enough others.
+
+    Each of the rare `names` counts as much as two keywords.
+    """
     if sentences.is_question(text) or (
         not {"?", "？"}.isdisjoint(text) and not briefing.has_substance(text)
     ):
@@ -659,5 +694,5 @@ def _is_relevant(asked: frozenset[str], text: str, role: str) -> bool:
     if role == briefing.ASSISTANT:
         least += ASSISTANT_KEYWORDS
     keywords = tokens.find_keywords(text)
-    is_about = len(keywords & asked) >= least
+    is_about = len(keywords & asked) + len(keywords.intersection(names)) >= least
     return is_about and len(keywords - asked) >= NEW_KEYWORDS_MIN

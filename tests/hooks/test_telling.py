@@ -16,7 +16,7 @@ from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.engine_ports import MemoryComparison
 from mnemosyned.memory.injections import InjectionOutcome
 from mnemosyned.memory.values import LearningKind
-from mnemosyned.service.reminder import MISSED_MAX
+from mnemosyned.service.reminder import MISSED_MAX, NAMED_MAX
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Endings
 from mnemosyned.verbs.memories import Remember
@@ -503,6 +503,38 @@ def test_a_question_about_a_past_day_is_answered_by_what_was_said_then_or_about_
     assert "hut 7" in told
     assert "burst" in told
     assert told.count("\n- ") == 2
+
+
+HANGS = "test_checkout hangs until the Redis container is up."
+
+
+def test_a_rare_name_is_enough_for_a_line_unless_a_prompt_only_asks_for_work(
+    shop: Shop, service: MemoryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cause = shop.remember(HANGS)
+    make_near(monkeypatch, service, {cause.id: 0.3})
+    monkeypatch.setattr(injected, "estimate_need", lambda *_: -5.0)
+
+    report = shop.codex("0200").ask("test_checkout is stuck again")
+    order = shop.codex("0201").ask("run test_checkout")
+    general = shop.codex("0202").ask("what is a test_checkout?")
+    for n in range(NAMED_MAX):
+        shop.remember(f"In week {n} test_checkout took {n} minutes.")
+    often = shop.codex("0203").ask("test_checkout is stuck again")
+
+    assert [HANGS in text for text in (report, order, general, often)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_a_rare_name_is_enough_for_a_line_found_by_words(shop: Shop) -> None:
+    shop.remember(HANGS)
+
+    assert HANGS in shop.codex().ask("test_checkout misbehaves")
+    assert shop.codex("0200").ask("run test_checkout") == ""
 
 
 def test_what_a_session_says_keeps_no_answer_from_it(
