@@ -14,7 +14,12 @@ from mnemosyned.errors import InvalidRequest
 from mnemosyned.ids import made_at, new_id
 from mnemosyned.memory import engine_ports, injections as ledger, listing, ports
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.values import Learning, LearningScope, MemoryRecord
+from mnemosyned.memory.values import (
+    DEFAULT_SESSION,
+    Learning,
+    LearningScope,
+    MemoryRecord,
+)
 from mnemosyned.service.intake import clean_learning_text
 from mnemosyned.text import frames, token_counts, tokens
 from mnemosyned.text.secrets.masking import mask_secrets
@@ -32,6 +37,8 @@ OWN_FIRST, GENERAL_MIN = 6, 4
 LEARNINGS_READ_MAX = 200
 SESSIONS_READ_MAX = 50
 MEMORIES_READ_MAX = 600
+NOTES_READ_MAX = 60
+"""Number of newest notes read: a newer one may replace a learning from a note."""
 SESSION_READ_MAX = 3_000
 """Number of memories read if the newest are all of one session."""
 DECIDED_MAX = 40
@@ -109,12 +116,19 @@ class BriefingService:
                 or edits.is_pinned(statement.memory.id)
             )
         ]
+        comparable = [*stated]
+        if any(each.session == DEFAULT_SESSION for each in learnings):
+            # Messages with a role there are those of programs that name no session.
+            notes = agents.latest([DEFAULT_SESSION], NOTES_READ_MAX)
+            notes = [each for each in notes if not each.role]
+            comparable += briefing.find_statements(notes)
+            comparable.sort(key=lambda each: each.memory.created_at, reverse=True)
         finder = successors.SuccessorFinder(
-            stated,
+            comparable,
             edits=edits,
             endings_of=self.store.endings.of,
             compare=self.compare,
-            rules=find_rules(learnings, stated),
+            rules=find_rules(learnings, comparable),
             origins={
                 each.id: ", ".join(filter(None, (each.source, each.role)))
                 for each in memories

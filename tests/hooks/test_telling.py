@@ -250,6 +250,19 @@ def test_the_start_is_bounded_however_much_is_known(shop: Shop, count: int) -> N
     assert 0 < len(shop.codex().start()) <= 3_000
 
 
+def test_a_rule_from_a_note_is_told_with_the_newer_note(
+    shop: Shop, clock: FakeClock
+) -> None:
+    shop.remember("Always send the invoices to Gerd by mail.")
+    clock.advance(days=1)
+    shop.remember("Gerd wants the invoices on paper now.")
+
+    told = shop.codex().start()
+
+    assert "send the invoices to Gerd by mail. (later: [" in told
+    assert "Gerd wants the invoices on paper now.)" in told
+
+
 def test_an_allergy_is_told_before_the_rules_of_a_project_and_some_that_apply_everywhere(
     shop: Shop, clock: FakeClock
 ) -> None:
