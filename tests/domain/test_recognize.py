@@ -384,6 +384,11 @@ COMMENTS = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im H
     # The same with a word such as "nobody".
     (f"{CARDS}\ncards are signed by nobody but Lena", [0.1, 0.7], "cards are signed by nobody but Lena"),
     ("no card is signed before Lena has seen it", [0.5], "no card is signed before Lena has seen it"),
+    ("cada mapa se firma a lápiz", [0.5], "cada mapa se firma a lápiz"),
+    # What happens again and again is no rule by that.
+    ("La base de datos se copia cada noche", [0.7], None),
+    ("Die Datenbank wird jede zweite Nacht kopiert", [0.7], None),
+    ("The sensors send every 15 minutes", [0.7], None),
     ("Nadia thinks no card is ever checked", [0.9], None),
     ("Marek hates calls before nine, so he switched teams.", [0.9], None),
     ("Please rename the two clips before you send them.", [0.9], None),
