@@ -67,6 +67,8 @@ the form of the answer, a time or a name, and less for the oldest one."""
 STATEMENT_WEIGHT, STATEMENT_ODDS = 0.03, 3.0
 """Weight in the score, and maximum, of the log odds that later sessions need the statement."""
 NAME_KINDS = (TokenKind.IDENTIFIER, TokenKind.PATH, TokenKind.URL, TokenKind.EMAIL)
+NAME_CHARS_MIN = 4
+"""Minimum characters of a name: shorter ones, such as "p90" or "mp3", are of kinds of things."""
 NAMED_SCORE_MIN, NAMED_MAX = 0.3, 3
 """Minimum score of a line that has a name of the prompt, such as a file or a ticket, and maximum statements of
 the project with such a name: fewer words of the prompt are then enough."""
@@ -670,7 +672,11 @@ def _find_rare_names(
 ) -> frozenset[str]:
     """Return the stems of names in a prompt that few statements have; none if it only asks for work."""
     words = tokens.tokenize(prompt)
-    names = {word.stem for word in words if word.kind in NAME_KINDS}
+    names = {
+        word.stem
+        for word in words
+        if word.kind in NAME_KINDS and len(word.surface) >= NAME_CHARS_MIN
+    }
     if not names or injected.is_general(prompt) or briefing.is_request(prompt, words):
         return frozenset()
     counts = Counter(name for each in statements for name in names & each.keywords)

@@ -548,6 +548,8 @@ def test_a_rare_name_is_enough_for_a_line_found_by_words(shop: Shop) -> None:
 
     assert HANGS in shop.codex().ask("test_checkout misbehaves")
     assert shop.codex("0200").ask("run test_checkout") == ""
+    shop.remember("The p90 of the wait is 163 days.")
+    assert shop.codex("0201").ask("how long is the p90 in months") == ""
 
 
 def test_what_a_session_says_keeps_no_answer_from_it(
