@@ -385,6 +385,10 @@ COMMENTS = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im H
     (f"{CARDS}\ncards are signed by nobody but Lena", [0.1, 0.7], "cards are signed by nobody but Lena"),
     ("no card is signed before Lena has seen it", [0.5], "no card is signed before Lena has seen it"),
     ("cada mapa se firma a lápiz", [0.5], "cada mapa se firma a lápiz"),
+    # An answer to the message before says nothing alone.
+    ("no, keep the plain ticket number", [0.9], None),
+    ("nein, nimm die alte Nummer", [0.9], None),
+    ("no, use the plain number from now on", [0.9], "no, use the plain number from now on"),
     # What happens again and again is no rule by that.
     ("La base de datos se copia cada noche", [0.7], None),
     ("Die Datenbank wird jede zweite Nacht kopiert", [0.7], None),
@@ -467,7 +471,7 @@ def test_preferences_are_learned_in_each_language_and_no_look_alike(
     ("I prefer window seats unless it's a night flight.", "Prefers window seats unless it's a night flight"),
     ("Prefiero el té al café, salvo los lunes.", "Prefiere el té al café, salvo los lunes"),
     ("I usually go with SQLite, so how?", "Usually goes with SQLite"),
-    ("no, keep the ticket number short", "Keep the ticket number short"),
+    ("keep the ticket number short, ok?", "Keep the ticket number short"),
     ("keep a formal tone, ok?", "Keep a formal tone"),
     ("Ship it small: keep it under 100 KB, ok?", "Keep it under 100 KB"),
     ("I prefer `pathlib` over `os.path`.", "Prefers `pathlib` over `os.path`"),
