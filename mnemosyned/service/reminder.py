@@ -141,8 +141,8 @@ class PromptSearch:
     def select_statements(self) -> list[briefing.ProjectStatement]:
         """Return the statements read that may answer the prompt.
 
-        What the session says is near its next prompt, and no answer. "What happened on Tuesday?" asks for what
-        was said then, or about a Tuesday.
+        Statements of the session itself are near its next prompt, and no answer. A question such as "What
+        happened on Tuesday?" asks for statements from then, or about a Tuesday.
         """
         times = self.times
         is_past = times.only_time and all(
