@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import ceil, log
@@ -123,7 +123,7 @@ class PromptSearch:
     groups: Groups
     edits: injections.BriefingEdits
     read: Sequence[briefing.ProjectStatement]
-    asked: Collection[str]
+    repeated: Collection[str]
     """Ids of the memories that have the prompt itself, or the same words."""
     known: Collection[str]
     """Ids of memories and learnings that the agent has already."""
@@ -153,7 +153,7 @@ class PromptSearch:
             each
             for each in self.read
             if each.memory.session != self.session.session
-            and each.memory.id not in self.asked
+            and each.memory.id not in self.repeated
             and (
                 not is_past
                 or words & each.keywords
@@ -214,7 +214,7 @@ class Reminder:
         Dates such as "yesterday" are relative to `now`. The owner's `groups` are searched by keywords.
         Lines that are left out are added to `misses`.
         """
-        query = " ".join(prompt.replace("\0", " ").split())[:QUERY_CHARS_MAX]
+        query = _shorten(prompt.replace("\0", " "))
         times = parse_times(query, in_zone(now, local_zone()))
         if not Relevance(query, times).has_content:
             return injected.InjectedText()
@@ -225,6 +225,7 @@ class Reminder:
         )
         edits = self._store.injections.edits()
         read = self._read_statements(query, [*others, session.session])
+        messages = {each.memory.id: each.memory for each in read}
         learnings = self._service.briefings.learnings_in(session.project, edits)
         shown = [each for each in learnings if each.id in session.shown]
         asked = PromptSearch(
@@ -236,23 +237,20 @@ class Reminder:
             groups=groups,
             edits=edits,
             read=read,
-            asked={
-                each.memory.id
-                for each in read
-                # So many characters are enough even of deeply indented text.
-                if " ".join(each.memory.content[: 4 * QUERY_CHARS_MAX].split())[
-                    :QUERY_CHARS_MAX
-                ]
-                == query
+            # So many characters are enough even of deeply indented text.
+            repeated={
+                id
+                for id, each in messages.items()
+                if _shorten(each.content[: 4 * QUERY_CHARS_MAX]) == query
             },
             # What the agent has been given; the prompt itself is stored first where nothing else is read.
             known={
                 *session.shown,
                 *find_rules(shown, read),
                 *(
-                    each.memory.id
-                    for each in read
-                    if each.memory.session == session.session
+                    id
+                    for id, each in messages.items()
+                    if each.session == session.session
                 ),
             },
             score_min=(ODDS_MIN - need) / ODDS_OF_SCORE,
@@ -297,19 +295,6 @@ class Reminder:
                     reason = f"fits too little: {_compare(line.score, least)}"
                     quote = replace(line.quote, reason=reason)
                     asked.misses.add(quote, lacks=least - line.score)
-        # A proposal is told with its answer.
-        answered = {each.memory.id: each for each in asked.read if each.answer_id}
-        lines = [
-            replace(
-                line,
-                quote=quote_memory(
-                    each.memory, each.text, asked.edits, reason=line.quote.reason
-                ),
-            )
-            if (each := answered.get(line.quote.id))
-            else line
-            for line in lines
-        ]
         return sorted(lines, key=lambda line: -line.score)
 
     def _make_finder(
@@ -338,7 +323,7 @@ class Reminder:
                 (
                     each
                     for each in (*asked.read, *briefing.find_statements(free))
-                    if each.memory.id not in asked.asked
+                    if each.memory.id not in asked.repeated
                 ),
                 key=lambda each: each.memory.created_at,
                 reverse=True,
@@ -546,6 +531,7 @@ class Reminder:
             if hit.session != asked.session.session
             for line in hit.lines or (hit,)
         )
+        answered = {each.memory.id: each for each in asked.read if each.answer_id}
         shown = set(asked.known)
         chosen: list[BearingLine] = []
         for hit, line in lines:
@@ -566,15 +552,22 @@ class Reminder:
                 fault = ""
             if fault and asked.misses is None:
                 continue
-            text = terms.cut_snippet(line.content, words, width=REMINDER_LINE_CHARS_MAX)
-            quote = injected.InjectedQuote(
-                id=line.id,
-                text=asked.edits.text_of(line.id) or text,
-                said=line.created_at,
-                source=": ".join(filter(None, (hit.owner, hit.source))),
-                speaker=line.role,
-                reason=fault or hit.why,
-            )
+            reason = fault or hit.why
+            # A proposal is told with its answer.
+            if each := answered.get(line.id):
+                quote = quote_memory(each.memory, each.text, asked.edits, reason=reason)
+            else:
+                text = terms.cut_snippet(
+                    line.content, words, width=REMINDER_LINE_CHARS_MAX
+                )
+                quote = injected.InjectedQuote(
+                    id=line.id,
+                    text=asked.edits.text_of(line.id) or text,
+                    said=line.created_at,
+                    source=": ".join(filter(None, (hit.owner, hit.source))),
+                    speaker=line.role,
+                    reason=reason,
+                )
             score = CONFIDENCE_WEIGHT * hit.confidence
             if fault:
                 if asked.misses:
@@ -584,6 +577,11 @@ class Reminder:
             ended = line.ended if hit.owner else ()
             chosen.append(BearingLine(score, quote, hit.owner or "", ended))
         return chosen
+
+
+def _shorten(text: str) -> str:
+    """Return the first `QUERY_CHARS_MAX` characters of a text, with single spaces."""
+    return " ".join(text.split())[:QUERY_CHARS_MAX]
 
 
 def _compare(score: float, least: float) -> str:
@@ -598,9 +596,21 @@ def _make_room(
 ) -> tuple[list[BearingLine], list[injected.InjectedQuote]]:
     """Return the first lines and rules that are given together; lines are without the rules' words."""
     contents = {each.memory.id: each.memory.content for each in asked.read}
-    lines = [
-        rest for line in found if (rest := _leave_out_rules(line, rules, contents))
-    ]
+    lines: list[BearingLine] = []
+    for line in found:
+        quote, message = line.quote, contents.get(line.quote.id, "")
+        stated = [
+            rule.text
+            for rule in rules
+            if rule.memory == quote.id
+            or rule.text == quote.text
+            or sentences.contains_statement(message, rule.text)
+        ]
+        text = quote.text
+        if stated:
+            text = briefing.leave_out_rules(stated, text, message)
+        if text:
+            lines.append(replace(line, quote=replace(quote, text=text)))
     # The rules of one message are one line.
     messages = list(dict.fromkeys(rule.source_id for rule in rules))
     lines = lines[: TOLD_MAX - min(len(messages), RULES_MIN)]
@@ -610,29 +620,6 @@ def _make_room(
         for quote in (*rules, *(line.quote for line in found)):
             asked.misses.add(replace(quote, reason=reason))
     return lines, [rule for rule in rules if rule.source_id in chosen]
-
-
-def _leave_out_rules(
-    line: BearingLine,
-    rules: Sequence[injected.InjectedQuote],
-    messages: Mapping[str, str],
-) -> BearingLine | None:
-    """Return a line without the `rules` that its message states; None if nothing is left.
-
-    `messages` has the texts of messages by memory id.
-    """
-    message = messages.get(line.quote.id, "")
-    stated = [
-        rule.text
-        for rule in rules
-        if rule.memory == line.quote.id
-        or rule.text == line.quote.text
-        or sentences.contains_statement(message, rule.text)
-    ]
-    if not stated:
-        return line
-    text = briefing.leave_out_rules(stated, line.quote.text, message)
-    return replace(line, quote=replace(line.quote, text=text)) if text else None
 
 
 def _join_messages(
