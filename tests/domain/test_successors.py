@@ -269,9 +269,12 @@ def test_only_news_on_health_is_told_with_an_allergy() -> None:
     allergy = "Mia is allergic to peanuts"
     lesson = said(allergy, *OTHERS, "Mia moved her piano lesson to Fridays")
     outgrown = said(allergy, *OTHERS, "Mia has outgrown her allergy to peanuts")
+    nuts = "Ida verträgt leider keine Haselnüsse"
+    swimming = said(nuts, *OTHERS, "Ida hat jetzt freitags Schwimmen")
     near = {("m0", "m5"): 0.6}
 
     assert told(lesson, "m0", cosines=near) == [f"- [2026-03-17, user] {allergy}"]
+    assert told(swimming, "m0", cosines=near) == [f"- [2026-03-17, user] {nuts}"]
     assert told(outgrown, "m0", cosines=near) == [
         told_behind(outgrown[0], outgrown[-1])
     ]
