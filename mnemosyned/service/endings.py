@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -53,8 +53,8 @@ EDIT_S = 0.3
 """Time for vectors, after which words alone judge the rest of a group of edited memories, and no newer ones."""
 STATEMENTS_MAX = 5
 """Statements of one memory that are compared with older memories."""
-CANDIDATES_MAX, MATCHES_MAX = 20, 60
-"""Memories compared with a statement, and those with its words, of which some may be newer."""
+CANDIDATES_MAX = 20
+"""Memories compared with a statement."""
 NEAR_MAX = 20
 """The newest memories of a session, or those stored before and after an edited one, among which an answer's
 proposal is found."""
@@ -293,12 +293,10 @@ class EndingFinder:
             words = dict.fromkeys(
                 word.key for each in new_statements for word in each.words
             )
-            newer = [
-                match.position
-                for match in self._find_matches(tuple(words))
-                if match.created_at > memory.created_at
-            ]
-            found |= dict.fromkeys(newer[:CANDIDATES_MAX])
+            newer = self._find_matches(
+                tuple(words), since=memory.created_at + timedelta.resolution
+            )
+            found |= dict.fromkeys(match.position for match in newer)
         known = {memory.id for memory in memories}
         read = self.store.endings.memories_at(list(found))
         likeliest = [read[each] for each in found if each in read]
@@ -492,9 +490,8 @@ class EndingFinder:
         for statement in new_statements:
             if is_yielding:
                 self.gate.yield_to_requests()
-            matches = self._find_matches(sought_words(statement))
-            older = [each for each in matches if each.created_at < memory.created_at]
-            del older[CANDIDATES_MAX:]
+            words = sought_words(statement)
+            older = self._find_matches(words, until=memory.created_at)
             projects = self.store.agents.projects_of(
                 list({memory.session, *(match.session for match in older)})
             )
@@ -516,9 +513,24 @@ class EndingFinder:
                 if odds > 0 and (states_values or ending.reason != "value"):
                     yield match, ending
 
-    def _find_matches(self, words: tuple[str, ...]) -> list[Match]:
-        """Return up to `MATCHES_MAX` memories with any of these words, the best match first."""
-        query = Query(terms=terms.Terms(words, ()), limit=MATCHES_MAX, only_words=True)
+    def _find_matches(
+        self,
+        words: tuple[str, ...],
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> list[Match]:
+        """Return up to `CANDIDATES_MAX` memories with any of these words, the best match first.
+
+        Without `until`, later memories would take the places of older ones when a memory is read again.
+        """
+        query = Query(
+            terms=terms.Terms(words, ()),
+            limit=CANDIDATES_MAX,
+            only_words=True,
+            since=since,
+            until=until,
+        )
         matches = self.store.search.candidates(query).memories
         return sorted(matches, key=lambda match: -match.score)
 

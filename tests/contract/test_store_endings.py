@@ -713,6 +713,26 @@ def test_vectors_withdraw_what_they_refute(
     assert rewritten == ["summaries"]
 
 
+def test_later_memories_with_the_same_words_withdraw_nothing(two: MemoryStore) -> None:
+    finder = with_encoder(two, LikeMeanings())
+    finder.find()
+    assert newer(two) == ["new"]
+    later = [
+        replace(
+            OLD,
+            id=f"later{number}",
+            content="Does the staging server now listen on port 8080?",
+            created_at=NEW.created_at + timedelta(days=1, minutes=number),
+        )
+        for number in range(3 * endings.CANDIDATES_MAX + 10)
+    ]
+    remember_batch(two, *later)
+
+    finder.read_again()
+    finder.find()
+    assert newer(two) == ["new"]
+
+
 def test_the_background_keeps_an_ending_of_an_edit(two: MemoryStore) -> None:
     clock = FakeClock()
 

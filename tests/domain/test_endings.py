@@ -600,6 +600,16 @@ def test_a_day_from_which_a_value_applies_is_part_of_the_cue(
     assert [each[0] for each in statement.cues.values()] == [cue][: bool(cue)]
 
 
+@each_case(("text", "adds"), [
+    ("The cart service uses SQLite instead, Postgres is too much for it.", False),
+    ("The cart service uses SQLite instead, Postgres is overkill, too.", True),
+])  # fmt: skip
+def test_too_much_is_no_addition(text: str, *, adds: bool) -> None:
+    (statement,) = read_statements(text)
+
+    assert ("adds" in statement.signs) == adds
+
+
 @each_case("text", [
     "Der Vermieter überlegt, die Miete auf 900 Euro zu erhöhen.",
     "Le propriétaire veut augmenter le loyer à 900 euros.",

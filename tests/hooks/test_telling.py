@@ -832,7 +832,7 @@ def test_a_prompt_that_is_stored_first_is_not_told_back(shop: Shop) -> None:
 
 
 def test_an_older_decision_is_told_behind_the_newer_one(shop: Shop) -> None:
-    newer = "The cart service uses SQLite instead, Postgres 16 is too much for it."
+    newer = "The cart service uses SQLite instead, Postgres 16 is overkill, too."
     shop.say(newer, session="c9", minutes=600)
 
     asked = shop.codex("s5").ask("What does the cart service use?")
