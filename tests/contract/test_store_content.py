@@ -5,7 +5,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.fakes import NOON, consolidate, memory, promotion, remember_batch
+from support.fakes import (
+    NOON,
+    agent_session,
+    consolidate,
+    memory,
+    promotion,
+    remember_batch,
+)
 from support.stores import TRIO, edit_memory, get_episode, get_memory
 
 from mnemosyned.conversation.learnings.recognize import LateLearning, extract_learnings
@@ -120,6 +127,28 @@ def test_each_source_has_its_own(store: MemoryStore) -> None:
     assert texts(store, sources=["a"]) == ["Always use tabs."]
     assert texts(store, sources=["a", None]) == ["Taste first.", "Always use tabs."]
     assert [one.id for one in store.learnings.find(limit=2)] == ["3", "2"]
+
+
+def test_a_learning_of_one_project_supersedes_none_of_another(
+    store: MemoryStore,
+) -> None:
+    for project in ("tabs", "spaces"):
+        store.agents.keep_session(agent_session(f"codex:{project}", f"/w/{project}"))
+    rules = {"tabs": "Always use tabs.", "spaces": "Always use spaces."}
+    superseded = {
+        (project, of): store.learnings.add(
+            replace(lesson(f"{project} {of}", text), session=f"codex:{of}")
+        )[1]
+        for of in rules
+        for project, text in rules.items()
+    }
+
+    assert superseded == {
+        ("tabs", "tabs"): [],
+        ("spaces", "tabs"): ["tabs tabs"],
+        ("tabs", "spaces"): [],
+        ("spaces", "spaces"): ["tabs spaces"],
+    }
 
 
 def test_pages_of_learnings_neither_repeat_nor_hide_one(store: MemoryStore) -> None:

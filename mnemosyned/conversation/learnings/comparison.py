@@ -389,7 +389,8 @@ class LearningKeeper(ABC):
             self._active[source] = ActiveLearnings(newest, limit=COMPARED_MAX)
         active = self._active[source]
         if learning.memory is None:  # stated by an agent
-            for other in active.find_same_wording(learning):
+            same = active.find_same_wording(learning)
+            for other in self.leave_out_other_projects(learning, same):
                 if other.memory is None and other.kind is learning.kind:
                     return other, []
         older: list[Learning] = []
