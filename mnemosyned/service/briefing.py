@@ -12,14 +12,9 @@ from mnemosyned.conversation import briefing, injected, successors
 from mnemosyned.conversation.learnings.relevance import concerns_health, find_scope
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.ids import made_at, new_id
-from mnemosyned.memory import engine_ports, injections as ledger, listing, ports
+from mnemosyned.memory import engine_ports, injections as ledger, listing, ports, values
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.values import (
-    DEFAULT_SESSION,
-    Learning,
-    LearningScope,
-    MemoryRecord,
-)
+from mnemosyned.memory.values import Learning, LearningScope, MemoryRecord
 from mnemosyned.service.intake import clean_learning_text
 from mnemosyned.text import frames, token_counts, tokens
 from mnemosyned.text.secrets.masking import mask_secrets
@@ -117,9 +112,9 @@ class BriefingService:
             )
         ]
         comparable = [*stated]
-        if any(each.session == DEFAULT_SESSION for each in learnings):
+        if any(each.session == values.DEFAULT_SESSION for each in learnings):
             # Messages with a role there are those of programs that name no session.
-            notes = agents.latest([DEFAULT_SESSION], NOTES_READ_MAX)
+            notes = agents.latest([values.DEFAULT_SESSION], NOTES_READ_MAX)
             notes = [each for each in notes if not each.role]
             comparable += briefing.find_statements(notes)
             comparable.sort(key=lambda each: each.memory.created_at, reverse=True)
