@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import psycopg
 import pytest
+from psycopg.errors import ProtocolViolation
 from support.cases import each_case
 from support.fakes import NOON, memory, remember_batch
 from support.postgres import Server, open_store, run
@@ -18,7 +20,12 @@ from mnemosyned.cli.maintenance.checks import (
     check_server,
 )
 from mnemosyned.config.settings import Config
-from mnemosyned.errors import DatabaseUnreachable, SchemaTooNew, StorageFailed
+from mnemosyned.errors import (
+    ConfigInvalid,
+    DatabaseUnreachable,
+    SchemaTooNew,
+    StorageFailed,
+)
 from mnemosyned.memory.capture import WatchedFile
 from mnemosyned.storage.postgres import health
 from mnemosyned.storage.postgres.health import line_exposure
@@ -257,3 +264,31 @@ def test_a_line_on_which_others_may_read_is_named(
 
     assert said in text
     assert bool(text) is bool(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "is_refused"),
+    [
+        ("transaction blocks not allowed in statement pooling mode", True),
+        ("server login has been failing, try again later", False),
+        ("query_wait_timeout", False),
+    ],
+)
+def test_an_outage_behind_a_pooler_is_no_mistake_in_the_settings(
+    dsn: str,
+    monkeypatch: pytest.MonkeyPatch,
+    said: str,
+    is_refused: bool,  # noqa: FBT001
+) -> None:
+    with closing(psycopg.connect(dsn, autocommit=True)) as first:
+        pooled = Mock(transaction=Mock(side_effect=ProtocolViolation(said)))
+        connections = iter([first, pooled])
+        monkeypatch.setattr(
+            health, "connect_once", lambda _: nullcontext(next(connections))
+        )
+
+        if is_refused:
+            with pytest.raises(ConfigInvalid, match="pool_mode = session"):
+                health.check_server(dsn)
+        else:
+            assert not health.check_server(dsn)

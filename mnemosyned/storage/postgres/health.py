@@ -76,7 +76,10 @@ def check_server(dsn: str) -> bool:
                 with other.transaction():
                     other.execute(_TAKEN_BACK)
                     row = connection.execute("SELECT pg_backend_pid()").fetchone()
-            except psycopg.errors.ProtocolViolation:  # of a pooler of statements
+            except psycopg.errors.ProtocolViolation as error:
+                # PgBouncer's code for all of its errors, such as that of a server that is down.
+                if "statement pooling" not in str(error):
+                    raise
                 row = (None,)
     if row and row[0] != session:
         raise ConfigInvalid(
