@@ -166,6 +166,9 @@ CHARS_PER_SOURCE = {Level.DAY: 200, Level.WEEK: 200, Level.MONTH: 350}
 """Characters for each summary in a roll-up of long ones; weeks are longer than days."""
 ROOM_MIN = 600
 """Minimum room, in characters, of a roll-up of long summaries."""
+BUSY_SHARES = {Level.DAY: 0.2, Level.WEEK: 0.25, Level.MONTH: 0.25}
+"""Minimum room as a share of the characters below, up to `BUSY_CHARS_MAX`: a busy day has a longer text."""
+BUSY_CHARS_MAX = 2_000
 READ_CHARS_MAX = 200_000
 """Characters read of all summaries, divided evenly."""
 READ_CHARS_MIN = 120
@@ -259,9 +262,10 @@ class _RollupComposer:
             room = 2 * size  # with the names of speakers
         elif is_small:
             room = max(room, min(size, LINE_CHARS * len(sources)))
+        busy = min(int(size * BUSY_SHARES[level]), BUSY_CHARS_MAX)
         room = min(
             room,
-            max(ROOM_MIN, CHARS_PER_SOURCE[level] * len(sources)),
+            max(ROOM_MIN, CHARS_PER_SOURCE[level] * len(sources), busy),
             ROLLUP_CHARS_MAX,
         )
         self._selection = StatementSelection(

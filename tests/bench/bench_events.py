@@ -1,11 +1,12 @@
 """Measure which events that people marked are named by the summaries of every level.
 
-    python tests/bench/bench_events.py --data path/to/locomo10.json
+    python tests/bench/bench_events.py --data path/to/locomo10.json|path/to/specstory
 
-LoCoMo's annotators wrote down what happened to each speaker in each session (`event_summary`). A
-summary names an event of its period if two of its lines together have half of the event's content
-words (stemmed, without the speakers' names) or more. The longest lines of the same conversation, as
-many characters, are the baseline. Rules are tuned on conversations 1-5.
+LoCoMo's annotators wrote down what happened to each speaker in each session (`event_summary`). For
+developers' sessions with an agent, a folder of SpecStory's transcripts, readers did so in
+`sets/sessions`. A summary names an event of its period if two of its lines together have half of the
+event's content words (stemmed, without the speakers' names) or more. The longest lines of the same
+conversation, as many characters, are the baseline. Rules are tuned on conversations 1-5.
 """
 
 from __future__ import annotations
@@ -15,17 +16,23 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.meaning_sets import SETS, read_lines
 from bench.report import Report
 from bench.retention import content_words, load
 from bench.summary_levels import LEVELS, locomo, written_levels
 
+from mnemosyned.importers.formats.transcripts import read_specstory
+from mnemosyned.verbs.memories import Remember
+from mnemosyned.verbs.request import instant
+
+HALVES = ("tune", "held")
 TUNED_ON = 5
 WORDS_MIN = 2
 LINES_MAX = 400
@@ -63,8 +70,9 @@ class Coverage:
 
 @dataclass(slots=True)
 class Talk:
-    """Events and lines of a conversation by day."""
+    """Memories, events and lines of a conversation; events and lines by day."""
 
+    memories: list[Remember]
     events: dict[date, list[frozenset[str]]] = field(default_factory=dict)
     lines: dict[date, list[str]] = field(default_factory=dict)
 
@@ -79,12 +87,45 @@ def count_named(events: Iterable[frozenset[str]], lines: Iterable[str]) -> int:
     )
 
 
-def read_talks(path: Path) -> Iterator[Talk]:
-    """Yield the events and lines of each conversation of the file."""
-    for item in json.loads(path.read_text("utf-8")):
+def read_sessions(folder: Path, half: str) -> Talk:
+    """Return the sessions of a half of `sets/sessions` as one conversation; `folder` has their transcripts."""
+    talk = Talk([])
+    day = date.min
+    for is_name, line in read_lines(SETS / "sessions" / f"{half}.txt"):
+        if not is_name:
+            talk.events[day].append(content_words(line))
+            continue
+        identity, messages = read_specstory(folder / f"{line}.md")
+        moments = [each.created_at for each in messages if each.created_at]
+        day = moments[0].astimezone(UTC).date()
+        talk.events.setdefault(day, [])
+        lines = talk.lines.setdefault(day, [])
+        for each in messages:
+            lines += each.text.splitlines()
+            if each.created_at and each.text.strip():
+                talk.memories.append(
+                    Remember(
+                        each.text,
+                        role=each.role,
+                        source=identity.client,
+                        session=identity.conversation,
+                        created_at=each.created_at,
+                    )
+                )
+    talk.memories.sort(key=lambda each: instant(each.created_at or ""))
+    return talk
+
+
+def read_talks(path: Path, half: str) -> Iterator[Talk]:
+    """Yield the conversations of a half of LoCoMo's file."""
+    first = HALVES.index(half) * TUNED_ON
+    chosen = slice(first, first + TUNED_ON)
+    memories = locomo(load(path)[chosen])
+    items = json.loads(path.read_text("utf-8"))[chosen]
+    for item, remembered in zip(items, memories, strict=True):
         said: dict[str, Any] = item["conversation"]
         names = content_words(f"{said['speaker_a']} {said['speaker_b']}")
-        talk = Talk()
+        talk = Talk(remembered)
         for key, told in item["event_summary"].items():
             number = key.rpartition("_")[2]
             turns = said.get(f"session_{number}")
@@ -103,13 +144,11 @@ def read_talks(path: Path) -> Iterator[Talk]:
         yield talk
 
 
-def measure(path: Path, first: int, last: int) -> dict[str, Coverage]:
-    """Return the coverage of each level over the conversations with these indexes."""
+def measure(talks: Iterable[Talk]) -> dict[str, Coverage]:
+    """Return the coverage of each level over conversations."""
     levels = {name: Coverage() for name in LEVELS}
-    talks = list(read_talks(path))[first:last]
-    memories = locomo(load(path)[first:last])
-    for talk, remembered in zip(talks, memories, strict=True):
-        for name, written in zip(LEVELS, written_levels(remembered), strict=True):
+    for talk in talks:
+        for name, written in zip(LEVELS, written_levels(talk.memories), strict=True):
             for episode, _ in written:
                 begins, ends = episode.covers_from.date(), episode.covers_until.date()
                 days = [day for day in talk.lines if begins <= day <= ends]
@@ -122,21 +161,29 @@ def measure(path: Path, first: int, last: int) -> dict[str, Coverage]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--data", type=Path, required=True, help="path to locomo10.json"
+        "--data",
+        type=Path,
+        required=True,
+        help="path to locomo10.json, or the folder of SpecStory's transcripts",
     )
     parser.add_argument(
         "--half",
-        choices=("tune", "held"),
+        choices=HALVES,
         help="conversations 1-5 or 6-10; both if left out",
     )
     options = parser.parse_args()
-    report = Report("bench-events")
-    halves = {"tune": (0, TUNED_ON), "held": (TUNED_ON, 2 * TUNED_ON)}
-    for half, (first, last) in halves.items():
-        if options.half not in (None, half):
-            continue
+    in_sessions = options.data.is_dir()
+    report = Report("bench-events-sessions" if in_sessions else "bench-events")
+    for half in [options.half] if options.half else HALVES:
+        talks = (
+            [read_sessions(options.data, half)]
+            if in_sessions
+            else read_talks(options.data, half)
+        )
         rows: list[list[object]] = []
-        for name, level in measure(options.data, first, last).items():
+        for name, level in measure(talks).items():
+            if in_sessions and name == "episodes":
+                continue  # one says but a part of its day
             characters = level.characters / level.summaries
             share = report.figure(f"{half}/{name}", level.named / level.events)
             report.figure(f"{half}/{name}_characters", characters)
@@ -144,13 +191,13 @@ def main() -> int:
             rows.append(
                 [name, level.summaries, characters, level.events, share, baseline]
             )
-            if half == "held":
+            if half == "held" and not in_sessions:
                 report.bar(f"events named by {name}", share, ">=", SHARES_MIN[name])
                 report.bar(
                     f"characters of {name}", characters, "<=", CHARACTERS_MAX[name]
                 )
         report.table(
-            f"conversations {first + 1}-{last}",
+            f"{half} half",
             ["level", "summaries", "characters", "events", "named", "longest lines"],
             rows,
         )

@@ -58,7 +58,7 @@ def load_records(name: str) -> list[Remember]:
     """Return the records of a file in order, a minute apart; a group is a session."""
     records: list[Remember] = []
     at, source = datetime.min.replace(tzinfo=UTC), ""
-    for heading, line in _lines(SETS / "meaning" / f"{name}.txt"):
+    for heading, line in read_lines(SETS / "meaning" / f"{name}.txt"):
         if heading:
             day, source = line.split()
             at = datetime.fromisoformat(day).replace(tzinfo=UTC) + DAY_STARTS_AT
@@ -82,7 +82,7 @@ def load_questions(name: str, half: str) -> list[Asked]:
     """Return the questions of one half of a set, by kind as in their file."""
     questions: list[Asked] = []
     kind = name
-    for heading, line in _lines(SETS / "meaning" / f"{name}_{half}.txt"):
+    for heading, line in read_lines(SETS / "meaning" / f"{name}_{half}.txt"):
         if heading:
             kind = line
             continue
@@ -91,7 +91,7 @@ def load_questions(name: str, half: str) -> list[Asked]:
     return questions
 
 
-def _lines(path: Path) -> Iterator[tuple[bool, str]]:
+def read_lines(path: Path) -> Iterator[tuple[bool, str]]:
     """Yield whether a line is a heading, and its text."""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.strip() and not line.startswith("#"):

@@ -223,3 +223,17 @@ def test_odd_texts_always_give_something(texts: list[str], level: Level) -> None
 )
 def test_a_sentence_is_cut_after_a_clause(text: str, chars_max: int, head: str) -> None:
     assert shorten_at_clause(text, chars_max) == head
+
+
+def test_a_busy_week_has_room_for_more_than_one_of_few_long_days() -> None:
+    days = [
+        "\n".join(
+            f"We moved the archive of customer {day}{number} to Malmö on 4 March."
+            for number in range(30)
+        )
+        for day in "ABC"
+    ]
+
+    rolled_up = rolled(*days, level=Level.WEEK)
+
+    assert 0.2 < len(rolled_up.text) / sum(map(len, days)) < 0.3
