@@ -543,6 +543,26 @@ def test_a_rare_name_is_enough_for_a_line_unless_a_prompt_only_asks_for_work(
     ]
 
 
+@pytest.mark.parametrize(
+    ("similarity", "heading"),
+    [(0.6, "Said before about this:"), (0.1, "Perhaps about this:")],
+)
+def test_lines_that_fit_little_are_told_as_what_is_perhaps_about_the_prompt(
+    shop: Shop,
+    service: MemoryService,
+    monkeypatch: pytest.MonkeyPatch,
+    similarity: float,
+    heading: str,
+) -> None:
+    near = shop.remember("The lawyer of the shop is reached on Mondays alone.")
+    make_near(monkeypatch, service, {near.id: similarity})
+    monkeypatch.setattr(injected, "estimate_need", lambda *_: 5.0)
+
+    text = shop.codex("0200").ask("Who is our electrician?")
+
+    assert f"\n{heading}\n" in text
+
+
 def test_a_rare_name_is_enough_for_a_line_found_by_words(shop: Shop) -> None:
     shop.remember(HANGS)
 
