@@ -475,13 +475,20 @@ def _is_older(header: bytes, last: bytes) -> bool:
     return bool(schema == schema_before and pages < pages_before)
 
 
-def _set_foreign_log_aside(database: Path, lock: bytes) -> None:
-    """Rename the log of a killed process, which left `lock` in its lock file, if its file was written over."""
+def _read_header_left(lock: int) -> bytes:
+    """Return the header in the open lock file of a process that was killed; empty if it has none."""
     try:
-        last = _LOCK_DECODER.decode(lock).header
+        return _LOCK_DECODER.decode(os.pread(lock, LOCK_BYTES_MAX, 0)).header
+    except (ValueError, RecursionError):
+        return b""
+
+
+def _set_foreign_log_aside(database: Path, last: bytes) -> None:
+    """Rename the log of a killed process if its file, which had the header `last`, was written over."""
+    try:
         with database.open("rb") as file:
             header = file.read(_HEADER.size)
-    except (ValueError, RecursionError, FileNotFoundError):
+    except FileNotFoundError:
         return
     commits = connections.commits_in_log(database)
     if len(last) < _HEADER.size or header == last or not commits:
@@ -535,6 +542,8 @@ class _Lock(DatabaseProcess):
 
 _DECODER = msgspec.json.Decoder(DatabaseProcess)
 _LOCK_DECODER = msgspec.json.Decoder(_Lock)
+LOCK_BYTES_MAX = 4_096
+NAMED_WITHIN_S, NAMED_LOOK_S = 0.5, 0.01
 
 
 @contextmanager
@@ -578,14 +587,17 @@ def lock_database(
                 f"{database} is in use by process {owner.pid or 'unknown'}{where}. {advice}"
             ) from None
         resolved = _resolve_links(database)
-        _set_foreign_log_aside(resolved, os.pread(descriptor, 4096, 0))
+        left = _read_header_left(descriptor)
         me = _Lock(os.getpid(), str(socket.absolute()) if socket else None)
         os.fchmod(descriptor, PRIVATE)
         os.ftruncate(descriptor, 0)
 
         def save_header(header: bytes) -> None:
-            os.pwrite(descriptor, msgspec.json.encode(replace(me, header=header)), 0)
+            said = msgspec.json.encode(replace(me, header=header))
+            os.pwrite(descriptor, said.ljust(LOCK_BYTES_MAX), 0)  # over a longer one
 
+        save_header(left)  # others look for this process, which may be killed
+        _set_foreign_log_aside(resolved, left)
         save_header(b"")
         finish_restore(resolved)
         finish_rescue(resolved)
@@ -598,15 +610,27 @@ def lock_database(
 def database_owner(database: Path) -> DatabaseProcess | None:
     """Return the process that has the database locked, or None.
 
-    The process id is 0 if the lock file does not name it. Raises `StorageFailed` without locks.
+    The process id is 0 if the lock file does not name it, also after `NAMED_WITHIN_S`: a process locks the file
+    before it writes its name, and removes the name before it unlocks the file. Raises `StorageFailed` without
+    locks.
     """
+    until = time.monotonic() + NAMED_WITHIN_S
+    while (owner := _read_owner(database)) and not owner.pid:
+        if time.monotonic() > until:
+            break
+        time.sleep(NAMED_LOOK_S)
+    return owner
+
+
+def _read_owner(database: Path) -> DatabaseProcess | None:
+    """Return the process that has the database locked, with 0 as its id if it has no name in the lock file."""
     try:
         with _lock_file(database, os.O_RDONLY) as descriptor:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 try:
-                    return _DECODER.decode(os.pread(descriptor, 4096, 0))
+                    return _DECODER.decode(os.pread(descriptor, LOCK_BYTES_MAX, 0))
                 except (ValueError, RecursionError):
                     return DatabaseProcess(0, None)
             except OSError as error:
