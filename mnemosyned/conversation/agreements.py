@@ -263,6 +263,15 @@ def proposes(sentence: str) -> bool:
     return _match_proposal(sentence) is not None
 
 
+def may_belong_to_agreement(message: str, *, by_agent: bool) -> bool:
+    """Return whether a message by an agent may have a proposal, or one by a person the answer to that."""
+    if by_agent:
+        is_listing = _PATTERNS["item"].search(message)
+        return bool(is_listing) or any(map(proposes, list_sentences(message)))
+    said = message[:ANSWER_CHARS_MAX].lower()
+    return any(_PATTERNS[name].match(said) for name in ("assent", "option"))
+
+
 def _clean(text: str) -> str:
     """Return a text on one line, without Markdown at its words and without its end mark."""
     return " ".join(_MARKDOWN.sub("", text).split()).rstrip(".!;, ")

@@ -12,7 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mnemosyned import errors, fairness
-from mnemosyned.conversation.agreements import AnswerKind, proposes
+from mnemosyned.conversation.agreements import (
+    AnswerKind,
+    may_belong_to_agreement,
+    proposes,
+)
 from mnemosyned.conversation.briefing import ASSISTANT, find_answers
 from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.logs import log_failure, logger
@@ -286,7 +290,8 @@ class EndingFinder:
 
         Memories for which there was no time are noted in `_unjudged`.
         """
-        memories = list(self.store.endings.memories_at(positions).values())
+        edited = self.store.endings.memories_at(positions)
+        memories = list(edited.values())
         found: dict[int, None] = {}
         for memory in memories:
             new_statements = statements.read_statements(memory.content)
@@ -310,8 +315,14 @@ class EndingFinder:
         if judgment.done < len(memories) + len(further):
             self._unjudged.update(positions)
         rest = self._judge(memories[judgment.done :], None)  # nothing is withdrawn
-        distances = range(-NEAR_MAX, NEAR_MAX + 1)
-        near = [row + each for row in (*positions, *found) for each in distances]
+        near = [
+            row + distance
+            for row, memory in (edited | read).items()
+            if may_belong_to_agreement(
+                memory.content, by_agent=memory.role == ASSISTANT
+            )
+            for distance in range(-NEAR_MAX, NEAR_MAX + 1)
+        ]
         around = self.store.endings.memories_at(near)
         self._judge_agreements([*around.values()], rest, self._find_meanings())
         rest.texts |= judgment.texts

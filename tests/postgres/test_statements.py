@@ -26,7 +26,7 @@ REFERENCE = re.compile(
 )
 DEPTH_MAX = 3
 ABOUT_ALL = {
-    "postgres/schema.py": ("grams IS NOT NULL ORDER BY owner, seq",),
+    "postgres/schema.py": ("ORDER BY owner, seq LIMIT %s",),
     "postgres/administration.py": ("GROUP BY owner",),
     "postgres/store.py": ("SELECT EXISTS (SELECT 1 FROM owner WHERE owner <>",),
     "postgres/forgetting.py": ("FROM scrub_due GROUP BY owner",),
