@@ -43,6 +43,7 @@ from bench.telling import (
     has_key,
     kind_of,
     load_half,
+    load_unsaid,
     tells_rule,
 )
 from support.agents import Agent, Json, claude, claude_line, context_of, write_lines
@@ -76,6 +77,12 @@ LATER = " (later: "
 OTHERS_MAX = 4
 """Other lines beside a rule that still count as told for its request."""
 BARS: Mapping[str, float] = {"by hook": 0.80, "with start": 0.90, "silent": 0.95}
+TOLD = {
+    "lines": ("Said before", "Perhaps about"),
+    "lines that are perhaps about them": ("Perhaps about",),
+    "rules": ("Standing rules",),
+}
+"""What a prompt is told, and the headings over that."""
 LEARNED_MIN, RULES_TOLD_MIN = 0.85, 0.60
 
 
@@ -124,6 +131,8 @@ class Life:
     """What happened while the projects of a half were lived."""
 
     asked: list[AskedPrompt] = field(default_factory=list)
+    unsaid: list[AskedPrompt] = field(default_factory=list)
+    """At the end, about things that nothing said."""
     told: list[ToldText] = field(default_factory=list)
     prompt_tokens: list[int] = field(default_factory=list)
     """Tokens told at each prompt of the sessions themselves, 0 for silence."""
@@ -163,7 +172,12 @@ class Replay:
                 self.import_history(project, Path(history))
                 self._memory.service.call(Sleep(force=True))
             self._live_session(project, session)
+        unsaid = load_unsaid()
+        told = list(self.life.told)
         for project in projects:
+            self.life.unsaid += [
+                self._probe(project, entry) for entry in unsaid.get(project.name, ())
+            ]
             learnings = self._memory.service.call(
                 Learnings(superseded=True, limit=LEARNINGS_MAX)
             ).learnings
@@ -173,6 +187,7 @@ class Replay:
                 for learning in learnings
                 if learning.session.startswith(prefix)
             ]
+        self.life.told = told  # without what is told of the unsaid
         answer = self._memory.service.call(Endings(limit=LEARNINGS_MAX))
         self.life.endings = answer.endings
         return self.life
@@ -534,9 +549,14 @@ def publish(report: Report, half: str, projects: Sequence[Project], life: Life) 
     )
     report.figure("prompts that need nothing", len(nothing))
     report.bar("silent on prompts that need nothing", silent, ">=", BARS["silent"])
-    for what, heading in (("lines", "Said before"), ("rules", "Standing rules")):
-        needless = share([heading in asked.hook for asked in nothing])
-        report.figure(f"prompts that need nothing and are told {what}", needless)
+    for what, headings in TOLD.items():
+        for group, prompts in (
+            ("that need nothing", nothing),
+            ("about what was never said", life.unsaid),
+        ):
+            told = [any(each in asked.hook for each in headings) for asked in prompts]
+            report.figure(f"prompts {group} that are told {what}", share(told))
+    report.figure("prompts about what was never said", len(life.unsaid))
     publish_ended(report, projects, life)
     publish_rules(report, projects, life, rules)
     tokens = life.prompt_tokens

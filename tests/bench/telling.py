@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+from bench.meaning_sets import read_lines
 
 SETS = Path(__file__).parent / "sets" / "telling"
+UNSAID = SETS.with_name("unsaid")
 HALVES = ("tune", "held", "others", "others-held", "strangers", "lives")
 PAUSE = timedelta(minutes=2)
 """Time from one message to the next."""
@@ -96,6 +98,18 @@ def load_half(half: str, *, only: str = "") -> list[Project]:
     """Read the projects of a half, in order of their names; `only` is part of a name."""
     paths = sorted((SETS / half).glob("*.toml"))
     return [load_project(path) for path in paths if only in path.stem]
+
+
+def load_unsaid() -> dict[str, list[Entry]]:
+    """Return by project the prompts about things that nothing in the project says."""
+    unsaid: dict[str, list[Entry]] = {}
+    for path in sorted(UNSAID.glob("*.txt")):
+        for is_name, line in read_lines(path):
+            if is_name:
+                prompts = unsaid.setdefault(line, [])
+            else:
+                prompts.append(Entry(ask=line))
+    return unsaid
 
 
 # ---------------------------------------------------------------- told or not
