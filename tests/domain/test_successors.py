@@ -298,15 +298,13 @@ def test_a_doubtful_successor_is_told_behind_the_line_that_it_most_likely_change
 ):
     walls = "las paredes van en color arena"
     memories = said(*OTHERS, walls, "the walls become sage green")
-    cosines = {("m4", "m5"): 0.6, ("m3", "m5"): 0.5}
+    cosines = {("m4", "m5"): 0.48, ("m3", "m5"): 0.4}
 
     both = told(memories, "m3", "m4", cosines=cosines)
     one = told(memories, "m3", cosines=cosines)
-    far = told(memories, "m3", cosines={**cosines, ("m3", "m5"): 0.46})
 
     assert ["later" in line for line in both] == [False, True]
     assert "later" in one[0]
-    assert "later" not in far[0]
 
 
 @each_case(("older", "newer", "mark"), [
