@@ -195,9 +195,10 @@ def test_a_daemon_stores_what_waits_for_its_usual_socket(
     machine.spool.joinpath("c-0").write_bytes(b"damaged")
     with short_room() as room:
         usual = room / "mnemosyned" / "mnemosyned.sock"
-        start("--socket", str(usual), XDG_RUNTIME_DIR=str(room))
+        daemon = start("--socket", str(usual), XDG_RUNTIME_DIR=str(room))
 
         eventually(lambda: not machine.waiting, "the spool is empty")
+        assert daemon.events("saved_call_unreadable")
 
         with Client(str(usual)) as client:
             assert client.forget(person="Zoe").memories == 1

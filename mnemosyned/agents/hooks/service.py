@@ -81,6 +81,7 @@ class HookEnvelope(msgspec.Struct, frozen=True, kw_only=True):
 decode_call = msgspec.json.Decoder(HookEnvelope).decode
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of `decode_call` for a call that nothing can be read of."""
+UNREADABLE_STATUS = 400
 
 
 @dataclass(slots=True)
@@ -128,8 +129,12 @@ class HookService:
         """Store the calls that wait in the spool `place`. After an error, which it raises, the rest waits."""
 
         def store_call(content: bytes) -> int:
-            with suppress(*UNREADABLE):
-                self.handle_call(decode_call(content))
+            try:
+                call = decode_call(content)
+            except UNREADABLE as error:
+                log.warning("saved_call_unreadable", reason=str(error))
+                return UNREADABLE_STATUS
+            self.handle_call(call)
             return spool.OK
 
         while waiting := spool.list_waiting(place):
