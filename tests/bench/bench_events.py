@@ -28,7 +28,7 @@ from bench.report import Report
 from bench.retention import content_words, load
 from bench.summary_levels import LEVELS, locomo, written_levels
 
-from mnemosyned.importers.formats.transcripts import read_specstory
+from mnemosyned.importers.formats.transcripts import captured_memory, read_specstory
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.request import instant
 
@@ -103,15 +103,8 @@ def read_sessions(folder: Path, half: str) -> Talk:
         for each in messages:
             lines += each.text.splitlines()
             if each.created_at and each.text.strip():
-                talk.memories.append(
-                    Remember(
-                        each.text,
-                        role=each.role,
-                        source=identity.client,
-                        session=identity.conversation,
-                        created_at=each.created_at,
-                    )
-                )
+                memory = captured_memory(each, identity, identity.conversation)
+                talk.memories.append(memory)
     talk.memories.sort(key=lambda each: instant(each.created_at or ""))
     return talk
 
