@@ -58,6 +58,10 @@ class AnsweredProposal:
     """Whether it is one of several options."""
     is_changed: bool = False
     """Whether the person changed what was proposed."""
+    about: str = ""
+    """The sentence before the proposal, if it says what "it" in the proposal means."""
+    refused: str = ""
+    """What the answer refuses of the same message: "Refused: keep logs for 30 days"."""
 
     @property
     def text(self) -> str:
@@ -92,8 +96,14 @@ def read_answer(message: str, answer: str) -> AnsweredProposal | None:
             change = ""
         if change and not _is_change(change, option):
             return None
-        agreed = AnsweredProposal(AnswerKind.AGREED, option, sentence, change)
-        return replace(agreed, is_option=True, is_changed=bool(change))
+        return AnsweredProposal(
+            AnswerKind.AGREED,
+            option,
+            sentence,
+            change,
+            is_option=True,
+            is_changed=bool(change),
+        )
     if judged := _read_verdicts(" ".join(sentences).lower()):
         accepted = [number for number, is_agreed in judged.items() if is_agreed]
         numbers = accepted or [*judged]
@@ -101,10 +111,18 @@ def read_answer(message: str, answer: str) -> AnsweredProposal | None:
         is_more = accepted == [1, 2] and _find_proposal(message, 3)
         if is_more or len(proposals) < len(numbers):
             return None
-        kind = AnswerKind.AGREED if accepted else AnswerKind.REFUSED
-        statement = "; ".join(proposal for _, proposal in proposals)
-        reason = "" if accepted else " ".join(sentences)
-        return AnsweredProposal(kind, statement, proposals[0][0], reason)
+        others = [_find_proposal(message, n) for n in judged if n not in numbers]
+        statement, refused = (
+            "; ".join(each.statement for each in part if each)
+            for part in (proposals, others)
+        )
+        return replace(
+            proposals[0],
+            kind=AnswerKind.AGREED if accepted else AnswerKind.REFUSED,
+            statement=statement,
+            answer="" if accepted else " ".join(sentences),
+            refused=refused and f"{AnswerKind.REFUSED}: {refused}",
+        )
     # "Go" alone agrees, too: the whole answer comes first.
     assent = agrees(said) or _PATTERNS["assent"].match(said)
     is_later = _PATTERNS["later"].search(said)
@@ -113,17 +131,16 @@ def read_answer(message: str, answer: str) -> AnsweredProposal | None:
     is_made = said.startswith(("make it ", "make that "))
     is_value = len(answer.split()) <= VALUE_WORDS_MAX and _find_values(said)
     if not (assent or is_later or is_no or named or is_made or is_value) or not (
-        proposed := _find_proposal(message)
+        agreed := _find_proposal(message)
     ):
         return None
-    sentence, statement = proposed
+    statement = agreed.statement
     if is_later or is_no:
         kind = AnswerKind.POSTPONED if is_later else AnswerKind.REFUSED
         reason = " ".join(sentences)
         reason = reason if len(reason) <= ANSWER_CHARS_MAX else first
-        return AnsweredProposal(kind, statement, sentence, reason)
+        return replace(agreed, kind=kind, answer=reason)
     change = first[assent.end() :] if assent else first
-    agreed = AnsweredProposal(AnswerKind.AGREED, statement, sentence)
     if named and _repeats(named["name"], statement):
         return agreed
     if assent and not change:
@@ -188,8 +205,8 @@ def _find_option(message: str, name: str) -> tuple[str, str] | None:
     return min(whole, key=len, default=sentence), option
 
 
-def _find_proposal(message: str, number: int = 0) -> tuple[str, str] | None:
-    """Return (sentence, what it proposes) of the only proposal in an agent's message; None if there is none.
+def _find_proposal(message: str, number: int = 0) -> AnsweredProposal | None:
+    """Return the only proposal in an agent's message, as if agreed to; None if there is none.
 
     With a `number`, from 1, it is that one of several proposals, or of the items of a list that is proposed.
     Conditional and optional proposals, those of work of the moment, and those before another question or
@@ -208,7 +225,10 @@ def _find_proposal(message: str, number: int = 0) -> tuple[str, str] | None:
     place, match = found[0 if is_one else number - 1]
     end = next((at for at, _ in found if at > place), None)
     sentence = sentences[place]
-    begin = match.end("lead") if match.start() == 0 and match["lead"] else 0
+    before = match.string[: match.start()].lower()
+    # Of several, each may be numbered: "First, I suggest we use UTC".
+    is_first = not before or (number and _PATTERNS["numbering"].fullmatch(before))
+    begin = match.end("lead") if is_first and match["lead"] else 0
     statement = _clean(match.string[begin:].replace("?", ""))
     after = sentences[place + 1 : end]
     items: list[str] = []
@@ -247,7 +267,15 @@ def _find_proposal(message: str, number: int = 0) -> tuple[str, str] | None:
         or is_withdrawn
     ):
         return None
-    return sentence, statement
+    about = sentences[place - 1].strip() if place else ""
+    if (
+        len(about) > ANSWER_CHARS_MAX
+        or is_question(about)
+        or not find_keywords(about)
+        or not _PATTERNS["dangling"].match(low)
+    ):
+        about = ""
+    return AnsweredProposal(AnswerKind.AGREED, statement, sentence, about=about)
 
 
 def _match_proposal(sentence: str) -> re.Match[str] | None:
@@ -261,6 +289,16 @@ def _match_proposal(sentence: str) -> re.Match[str] | None:
 def proposes(sentence: str) -> bool:
     """Return True if an agent's sentence is a proposal, which decides nothing by itself."""
     return _match_proposal(sentence) is not None
+
+
+def state_decision(statement: str) -> str:
+    """Return what was agreed as a statement that may end others: "from now on we moved it" for "move it".
+
+    Only English imperatives and gerunds are changed.
+    """
+    verb, space, rest = statement.removeprefix("that we ").partition(" ")
+    past = _NAMES["decisions"].get(verb.lower())
+    return f"from now on we {past}{space}{rest}" if past else statement
 
 
 def may_belong_to_agreement(message: str, *, by_agent: bool) -> bool:

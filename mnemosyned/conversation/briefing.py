@@ -199,7 +199,9 @@ def find_statements(
         if answered and answered.asked.id in told:
             asked = answered.asked
             yield _tell_proposal(
-                answered, solved[asked.id] if asked.id in solved else read(asked)
+                answered,
+                solved[asked.id] if asked.id in solved else read(asked),
+                with_declined=with_declined,
             )
             _, *others = split_sentences(memory.content)
             rest = replace(memory, content=" ".join(text for text, _ in others))
@@ -217,11 +219,18 @@ def find_statements(
 
 
 def _tell_proposal(
-    answered: AnsweredMemory, found: _Reading | None
+    answered: AnsweredMemory, found: _Reading | None, *, with_declined: bool
 ) -> ProjectStatement:
-    """Return a proposal, its answer and the statement `found` with it as one statement of both people."""
+    """Return a proposal, its answer and the statement `found` with it as one statement of both people.
+
+    With `with_declined`, another proposal of the message that was refused follows.
+    """
     asked, answer, proposal, topic = answered
     text = proposal.text
+    if proposal.about and not (found and proposal.about in found[1]):
+        text = neutralize_line(f"{proposal.about.rstrip('.')} → {text}")
+    if with_declined and proposal.refused:
+        text = neutralize_line(f"{text}. {proposal.refused}")
     if proposal.is_option and topic and (problem := _quote_problem(topic)):
         text = f"{problem} → {text}"
     if found:

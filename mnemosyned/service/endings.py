@@ -16,6 +16,7 @@ from mnemosyned.conversation.agreements import (
     AnswerKind,
     may_belong_to_agreement,
     proposes,
+    state_decision,
 )
 from mnemosyned.conversation.briefing import ASSISTANT, find_answers
 from mnemosyned.conversation.learnings.recognize import LateLearning
@@ -459,7 +460,7 @@ class EndingFinder:
             place = 0 if stated is answer else said.index(proposal.sentence)
             agreed = replace(
                 stated,
-                content=proposal.statement,
+                content=state_decision(proposal.statement),
                 role=answer.role,
                 created_at=answer.created_at,
             )

@@ -7,7 +7,7 @@ import pytest
 from support.cases import each_case
 from support.fakes import NOON
 
-from mnemosyned.conversation.agreements import proposes, read_answer
+from mnemosyned.conversation.agreements import proposes, read_answer, state_decision
 from mnemosyned.conversation.briefing import StatementKind, find_statements
 from mnemosyned.memory.values import MemoryRecord
 
@@ -286,6 +286,70 @@ def test_an_option_is_told_with_the_question() -> None:
     (told,) = find_statements(turn(question, WAYS, "option 2"))
 
     assert told.text == f"{question} → Agreed: Use an `Accept` header with the version"
+
+
+@each_case(("message", "answer", "told"), [
+    ("The worker is slow. Let us rewrite it in Go.", "yes, let's do that",
+     "The worker is slow → Agreed: rewrite it in Go"),
+    ("The parser of dates is a mess. I suggest we replace it with `chrono`.", "no, keep it",
+     "The parser of dates is a mess → Refused: replace it with `chrono` → no, keep it"),
+    ("Der Worker ist zu langsam. Ich schlage vor, ihn in Go neu zu schreiben.", "machen wir",
+     "Der Worker ist zu langsam → Agreed: ihn in Go neu zu schreiben"),
+    ("Le worker est lent. Je propose de le réécrire en Go.", "d'accord",
+     "Le worker est lent → Agreed: le réécrire en Go"),
+    ("El proceso es lento. Propongo reescribirlo en Go.", "vale",
+     "El proceso es lento → Agreed: reescribirlo en Go"),
+    # The sentence before is on something else, or says nothing.
+    ("The worker is slow. I suggest we move the queue to Redis.", "ok", "Agreed: move the queue to Redis"),
+    ("How slow is it? I suggest we rewrite it in Go.", "ok", "Agreed: rewrite it in Go"),
+])  # fmt: skip
+def test_a_pronoun_is_told_with_the_sentence_before(
+    message: str, answer: str, told: str
+) -> None:
+    statements = find_statements(turn("Hi", message, answer), with_declined=True)
+
+    assert [each.text for each in statements] == [told]
+
+
+@each_case(("message", "answer", "told"), [
+    (TWO, "yes to the first, no to the second",
+     "Agreed: store sessions in Redis. Refused: keep logs for 30 days"),
+    (LIST, "no to 1, yes to 2", "Agreed: keep logs for 30 days. Refused: store sessions in Redis"),
+    (TWO, "just the second", "Agreed: keep logs for 30 days"),
+])  # fmt: skip
+def test_the_other_proposal_is_told_as_refused_if_asked_for(
+    message: str, answer: str, told: str
+) -> None:
+    memories = turn("Hi", message, answer)
+
+    (decided,) = find_statements(memories)
+    (asked,) = find_statements(memories, with_declined=True)
+
+    assert decided.text == told.partition(". Refused")[0]
+    assert asked.text == told
+
+
+def test_proposals_may_be_numbered() -> None:
+    message = "Two ideas. First, I suggest we use workspaces. Secondly, I propose we drop Node 18."
+
+    read = read_answer(message, "no to the first, yes to the second")
+
+    assert read is not None
+    assert (read.text, read.refused) == (
+        "Agreed: drop Node 18",
+        "Refused: use workspaces",
+    )
+
+
+@each_case(("proposed", "decided"), [
+    ("move the server to port 9191", "from now on we moved the server to port 9191"),
+    ("switching to Vitest", "from now on we switched to Vitest"),
+    ("Drop", "from now on we dropped"),
+    ("den Server auf Port 9191 legen", "den Server auf Port 9191 legen"),
+    ("a limit of 200 rows", "a limit of 200 rows"),
+])  # fmt: skip
+def test_what_is_agreed_is_read_as_decided(proposed: str, decided: str) -> None:
+    assert state_decision(proposed) == decided
 
 
 def test_what_is_declined_is_told_only_if_asked_for() -> None:

@@ -196,6 +196,26 @@ def test_a_proposal_ends_a_statement_once_a_person_agrees(
     assert len(memory.ended()) == bool(successor)  # also if it is read again
 
 
+@pytest.mark.parametrize(
+    "proposal",
+    [
+        "I suggest we move the server to port 9191.",
+        "How about moving the server to port 9191?",
+    ],
+)
+def test_an_imperative_ends_a_statement_once_a_person_agrees(
+    memory: DatedMemory, proposal: str
+) -> None:
+    memory.say("The server listens on port 9090.")
+    memory.clock.moment += timedelta(days=3)
+    memory.say(f"9090 is taken. {proposal}", session="b", role="assistant")
+    assert not memory.ended()
+
+    memory.say("yes", session="b")
+
+    assert [each.successor for each in memory.ended()] == [proposal]
+
+
 @pytest.mark.parametrize("answer", ["ok, let's do that", "yes, but port 9191"])
 @pytest.mark.parametrize("gone", [0, 1])
 def test_nothing_is_ended_by_an_agreement_of_which_half_is_gone(
