@@ -382,15 +382,12 @@ class MemoryVectors:
         """Return the vectors of memories by id; memories without a vector are left out."""
         return {}
 
-    def compare(self, ids: Sequence[str]) -> MemoryComparison:  # noqa: ARG002
-        """Return functions that compare these memories by vectors, read once, without asking a model.
+    def vectors_at(self, positions: Sequence[int]) -> Mapping[int, bytes]:  # noqa: ARG002
+        """Return the vectors of memories by row number; memories without a vector are left out."""
+        return {}
 
-        Memories without a vector are left out.
-        """
-        return NOT_COMPARED
-
-    def compare_at(self, positions: Sequence[int]) -> MemoryComparison:  # noqa: ARG002
-        """Return functions that compare the memories at these row numbers; ids are the numbers as text."""
+    def compare(self, known: Mapping[str, bytes]) -> MemoryComparison:  # noqa: ARG002
+        """Return functions that compare memories by these vectors, without asking a model."""
         return NOT_COMPARED
 
 

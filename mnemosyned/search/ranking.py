@@ -149,6 +149,19 @@ def read_documents(
     return own, Documents(memories, episodes)
 
 
+def read_vectors(
+    positions: Sequence[int],
+    readers: Sequence[Callable[[Sequence[int]], Mapping[int, bytes]]],
+) -> dict[str, bytes]:
+    """Return {row number as text: vector} of memories that have one; each of `readers` reads one store."""
+    vectors: dict[str, bytes] = {}
+    for index, read in enumerate(readers):
+        by = index << ROW_BITS
+        found = read([row - by for row in positions if store_index_of(row) == index])
+        vectors |= {str(row + by): vector for row, vector in found.items()}
+    return vectors
+
+
 POOL_PER_RESULT = 4
 """For a broad question, the number of results ranked for each one shown."""
 RANKED_MAX = 100

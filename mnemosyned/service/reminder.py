@@ -339,7 +339,9 @@ class Reminder:
             ),
             edits=asked.edits,
             endings_of=lambda ids: {**ended, **self._store.endings.of(ids)},
-            compare=self._service.vectors.compare,
+            compare=lambda ids: self._service.vectors.compare(
+                self._service.vectors.vectors_of(ids)
+            ),
             known=asked.known,
             rules=find_rules(learnings, asked.read),
             origins={each.by: line.owner for line in shared for each in line.ended},

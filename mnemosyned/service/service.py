@@ -162,7 +162,7 @@ class MemoryService:
             store=self.store,
             clock=self._clock,
             settings=self.settings,
-            compare=self.vectors.compare,
+            compare=lambda ids: self.vectors.compare(self.vectors.vectors_of(ids)),
             rate_statements=self.rate_statements,
         )
         self._verbs: dict[type[Request[Any]], Callable[..., Any]] = {
@@ -430,9 +430,13 @@ class MemoryService:
         merged = ranking.merge_candidates(candidates)
         reader = scoring.TermReader(query.terms, merged.corpus)
         places = ranking.rank(query, merged, reader)
-        if not groups and query.order in (None, TimeOrder.CURRENT):
-            compare = self.vectors.compare_at
-            places = put_successors_first(places, merged.memories, compare)
+        if query.order in (None, TimeOrder.CURRENT):
+            vectors = [each.vectors.vectors_at for each in searched.values()]
+            places = put_successors_first(
+                places,
+                merged.memories,
+                lambda rows: self.vectors.compare(ranking.read_vectors(rows, vectors)),
+            )
         if query.topic is not None:
             places = ranking.spread_results(
                 places, merged.memories, limit=request.limit, topic=query.topic

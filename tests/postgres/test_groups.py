@@ -123,6 +123,23 @@ def test_the_right_memory_comes_first(anna: Memory) -> None:
     assert hits(anna, "where does the zeppelin Hindenburg land?") == []
 
 
+def test_what_replaced_a_statement_comes_first_whoever_said_it(anna: Memory) -> None:
+    older = "We deploy the heron service on Fridays"
+    newer = "We deploy the heron service on Wednesdays now"
+    for owner, by in (("anna", "team"), ("team", "anna"), ("anna", "anna")):
+        session = f"{owner} {by}"
+        said = {"role": "user", "session": session}
+        share(anna, older, owner=owner, created_at="2026-03-02", **said)
+        share(anna, newer, owner=by, created_at="2026-03-16", **said)
+
+        found = hits(
+            anna, "On which day do we deploy the heron service?", session=session
+        )
+
+        told = [(hit["content"], hit["owner"] or "anna") for hit in found]
+        assert told == [(newer, by), (older, owner)]
+
+
 def test_a_slow_search_of_ones_own_memory_leaves_out_no_group(
     anna: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -305,7 +305,7 @@ def test_memories_that_end_others_are_compared_by_vectors(rated: MemoryService) 
     )
     wait_until_embedded(rated, len(ids))
 
-    comparison = rated.vectors.compare(ids)
+    comparison = rated.vectors.compare(rated.vectors.vectors_of(ids))
 
     cosines = comparison.cosines_to(queue)
     assert cosines[queue] == pytest.approx(1.0, abs=0.01)

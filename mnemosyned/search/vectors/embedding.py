@@ -342,23 +342,16 @@ class CommonVectors(engine_ports.MemoryVectors, ABC):
 
     def vectors_of(self, ids: Sequence[str]) -> dict[str, bytes]:
         """Return the vectors of memories by id; memories without a vector are left out."""
-        model = self._model_number()
-        positions = self._store.positions_of(ids) if model else {}
-        seqs = list(positions.values())
-        vectors = self._store.vectors_of(model, seqs) if seqs else {}
+        positions = self._store.positions_of(ids) if self._model_number() else {}
+        vectors = self.vectors_at(list(positions.values()))
         return {id: vectors[seq] for id, seq in positions.items() if seq in vectors}
 
-    def compare(self, ids: Sequence[str]) -> engine_ports.MemoryComparison:
-        """Return an object to compare the vectors of these memories; memories without a vector are left out."""
-        return self._compare(self.vectors_of(ids))
+    def vectors_at(self, positions: Sequence[int]) -> dict[int, bytes]:
+        """Return the vectors of memories by row number; memories without a vector are left out."""
+        model = self._model_number() if positions else 0
+        return self._store.vectors_of(model, positions) if model else {}
 
-    def compare_at(self, positions: Sequence[int]) -> engine_ports.MemoryComparison:
-        """Return an object to compare the memories at these row numbers; each number, as text, is an id."""
-        model = self._model_number()
-        vectors = self._store.vectors_of(model, positions) if model else {}
-        return self._compare({str(seq): vector for seq, vector in vectors.items()})
-
-    def _compare(self, known: Mapping[str, bytes]) -> engine_ports.MemoryComparison:
+    def compare(self, known: Mapping[str, bytes]) -> engine_ports.MemoryComparison:
         """Return an object to compare memories by their vectors in `known`."""
         rows = unpack(list(known.values())) if known else None
         places = {id: place for place, id in enumerate(known)}
