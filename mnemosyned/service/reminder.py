@@ -16,6 +16,7 @@ from mnemosyned.conversation.learnings.relevance import (
 from mnemosyned.conversation.sections import Relevance
 from mnemosyned.instants import in_zone
 from mnemosyned.memory import capture, injections, values
+from mnemosyned.memory.engine_ports import MemoryComparison
 from mnemosyned.service.briefing import (
     find_rules,
     quote_learning,
@@ -89,8 +90,6 @@ class BearingLine:
     quote: injected.InjectedQuote
     owner: str = ""
     """The group whose memory it is from; empty for one's own."""
-    ended: Sequence[values.EndedStatement] = ()
-    """Of a group's line: its statements that newer memories of the group ended."""
 
 
 class NearMisses:
@@ -260,7 +259,7 @@ class Reminder:
             names=_find_rare_names(query, read),
             misses=misses,
         )
-        lines = self._find_lines(asked)
+        lines, shared = self._find_lines(asked)
         rules = self._find_rules(asked, learnings)
         lines, rules = _make_room(asked, lines, rules)
         is_sure = any(
@@ -281,22 +280,29 @@ class Reminder:
                 ("Standing rules for this:", rules),
             )
         ]
-        finder = self._make_finder(asked, lines, learnings)
+        finder = self._make_finder(asked, lines, learnings, shared)
         joined = [
             replace(section, quotes=_join_messages(section.quotes))
             for section in finder.put_newest_first(sections)
         ]
         return injected.assemble_sections(joined, chars_max=REMINDER_CHARS_MAX)
 
-    def _find_lines(self, asked: PromptSearch) -> list[BearingLine]:
-        """Return lines that fit the prompt, best first: by meaning, and if these are few also by words."""
+    def _find_lines(
+        self, asked: PromptSearch
+    ) -> tuple[list[BearingLine], list[values.Hit]]:
+        """Return lines that fit the prompt, best first, and hits of groups, which may be newer than these.
+
+        Lines are found by meaning, and if these are few also by words; lines of groups are found by words.
+        """
         lines = self._find_by_meaning(asked)
-        if (
-            len(lines) < LINES_ENOUGH
-            and asked.least_score(asked.names) <= CONFIDENCE_WEIGHT
+        is_enough = len(lines) >= LINES_ENOUGH
+        shared: list[values.Hit] = []
+        if (lines and asked.groups) or (
+            not is_enough and asked.least_score(asked.names) <= CONFIDENCE_WEIGHT
         ):
             told = {line.quote.id for line in lines}
-            for line in self._find_by_words(asked):
+            found, shared = self._find_by_words(asked, shared_only=is_enough)
+            for line in found:
                 least = asked.least_score(tokens.find_keywords(line.quote.text))
                 if line.score >= least and line.quote.id not in told:
                     lines.append(line)
@@ -304,19 +310,41 @@ class Reminder:
                     reason = f"fits too little: {_compare(line.score, least)}"
                     quote = replace(line.quote, reason=reason)
                     asked.misses.add(quote, lacks=least - line.score)
-        return sorted(lines, key=lambda line: -line.score)
+        return sorted(lines, key=lambda line: -line.score), shared
 
     def _make_finder(
         self,
         asked: PromptSearch,
         lines: Sequence[BearingLine],
         learnings: Sequence[values.Learning],
+        shared: Sequence[values.Hit],
     ) -> successors.SuccessorFinder:
-        """Return a finder of newer statements among those read and the lines from elsewhere."""
+        """Return a finder of newer statements among those read, the lines from elsewhere and hits of groups."""
         ids_read = {each.memory.id for each in asked.read}
-        shared = [line for line in lines if line.owner]
-        ended = {line.quote.id: line.ended for line in shared}
+        found = [(hit, line) for hit in shared for line in hit.lines or (hit,)]
+        ended = {line.id: line.ended for _, line in found}
+        groups = {
+            owner: asked.groups[owner]()
+            for owner in {hit.owner or "" for hit in shared}
+        }
+        projects = {
+            owner: memory.store.agents.projects_of([hit.session for hit in shared])
+            for owner, memory in groups.items()
+        }
+        here = ("", asked.session.project)
         free = [
+            values.MemoryRecord(
+                id=line.id,
+                content=line.content,
+                created_at=line.created_at,
+                session=line.id,
+                source=_name_source(hit),
+                role=line.role,
+            )
+            for hit, line in found
+            if projects[hit.owner or ""].get(hit.session, "") in here
+            and all(each.clause for each in line.ended)
+        ] + [
             values.MemoryRecord(
                 id=line.quote.id,
                 content=line.quote.text,
@@ -327,6 +355,16 @@ class Reminder:
             for line in lines
             if not line.owner and line.quote.id not in ids_read
         ]
+
+        def compare(ids: Sequence[str]) -> MemoryComparison:
+            """Return functions that compare memories of one's own and of the groups by vectors."""
+            known = {
+                id: vector
+                for memory in (*groups.values(), self._service)
+                for id, vector in memory.vectors.vectors_of(ids).items()
+            }
+            return self._service.vectors.compare(known)
+
         return successors.SuccessorFinder(
             sorted(
                 (
@@ -339,12 +377,12 @@ class Reminder:
             ),
             edits=asked.edits,
             endings_of=lambda ids: {**ended, **self._store.endings.of(ids)},
-            compare=lambda ids: self._service.vectors.compare(
-                self._service.vectors.vectors_of(ids)
-            ),
+            compare=compare,
             known=asked.known,
             rules=find_rules(learnings, asked.read),
-            origins={each.by: line.owner for line in shared for each in line.ended},
+            origins={
+                each.by: hit.owner or "" for hit, line in found for each in line.ended
+            },
         )
 
     def _find_rules(
@@ -505,30 +543,37 @@ class Reminder:
             and not (each.memory.role and each.memory.session == values.DEFAULT_SESSION)
         ]
 
-    def _find_by_words(self, asked: PromptSearch) -> list[BearingLine]:
-        """Return lines of memories that share enough keywords with the prompt, in the order of the hits.
+    def _find_by_words(
+        self, asked: PromptSearch, *, shared_only: bool
+    ) -> tuple[list[BearingLine], list[values.Hit]]:
+        """Return lines that share enough keywords with the prompt, in the order of hits, and hits of groups.
 
         The project's other sessions are searched, then memories without a project and of groups. If the
-        former have nothing, the project's older sessions are searched too.
+        former have nothing, the project's older sessions are searched too. With `shared_only`, only lines
+        of groups are returned. All hits of groups are returned, relevant or not.
         """
         relevance = Relevance(asked.query, asked.times)
 
-        def recall_hits(sessions: list[str] | None) -> list[values.Hit]:
-            """Return the relevant hits of the prompt in these sessions, or in all for None."""
-            recall = Recall(asked.query, limit=20, session=sessions, explain=True)
-            found = self._service.call(recall, groups={} if sessions else asked.groups)
-            return relevance.select_relevant_hits(found.hits)
-
         lines = []
-        if asked.others:
-            lines = self._choose_lines(asked, recall_hits(list(asked.others)))
-        hits = recall_hits(None)
+        if asked.others and not shared_only:
+            recall = Recall(
+                asked.query, limit=20, session=list(asked.others), explain=True
+            )
+            hits = relevance.select_relevant_hits(self._service.call(recall).hits)
+            lines = self._choose_lines(asked, hits)
+        recall = Recall(asked.query, limit=20, explain=True)
+        found = self._service.call(recall, groups=asked.groups)
+        hits = relevance.select_relevant_hits(found.hits)
         projects = self._store.agents.projects_of([hit.session for hit in hits])
         wanted = ("",) if lines else ("", asked.session.project)
         further = [
-            hit for hit in hits if hit.owner or projects.get(hit.session, "") in wanted
+            hit
+            for hit in hits
+            if hit.owner
+            or (not shared_only and projects.get(hit.session, "") in wanted)
         ]
-        return [*lines, *self._choose_lines(asked, further)]
+        shared = [hit for hit in (*found.hits, *found.nearest) if hit.owner]
+        return [*lines, *self._choose_lines(asked, further)], shared
 
     def _choose_lines(
         self, asked: PromptSearch, hits: Sequence[values.Hit]
@@ -575,7 +620,7 @@ class Reminder:
                     id=line.id,
                     text=asked.edits.text_of(line.id) or text,
                     said=line.created_at,
-                    source=": ".join(filter(None, (hit.owner, hit.source))),
+                    source=_name_source(hit),
                     speaker=line.role,
                     reason=reason,
                 )
@@ -585,14 +630,18 @@ class Reminder:
                     asked.misses.add(quote, lacks=CONFIDENCE_WEIGHT - score)
                 continue
             shown.add(line.id)
-            ended = line.ended if hit.owner else ()
-            chosen.append(BearingLine(score, quote, hit.owner or "", ended))
+            chosen.append(BearingLine(score, quote, hit.owner or ""))
         return chosen
 
 
 def _shorten(text: str) -> str:
     """Return the first `QUERY_CHARS_MAX` characters of a text, with single spaces."""
     return " ".join(text.split())[:QUERY_CHARS_MAX]
+
+
+def _name_source(hit: values.Hit) -> str:
+    """Return the source of a hit, after the group whose memory it is from."""
+    return ": ".join(filter(None, (hit.owner, hit.source)))
 
 
 def _compare(score: float, least: float) -> str:

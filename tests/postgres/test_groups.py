@@ -418,3 +418,30 @@ def test_a_chain_of_values_of_a_group_is_told_newest_first(
         "(until 2026-03-16: [2026-03-09, team] We deploy the heron service on Mondays now) "
         "(until 2026-03-09: [2026-03-02, team] We deploy the heron service on Fridays)\\n</"
     ) in told
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "prompt"),
+    [
+        (
+            "We deploy the heron service on Fridays",
+            "We deploy the heron service on Wednesdays now",
+            "On which day do we deploy the heron service?",
+        ),
+        (
+            "The checkout runs on Heroku",
+            "We moved the checkout from Heroku to Fly.io",
+            "Where does the checkout run?",
+        ),
+    ],
+)
+def test_a_prompt_is_told_what_a_group_changed_of_ones_own_statement(
+    anna: Memory, bert: Memory, older: str, newer: str, prompt: str
+) -> None:
+    share(anna, older, owner="anna", created_at="2026-03-02")
+    share(bert, newer, created_at="2026-03-16")
+
+    told = told_by_hook(anna, prompt)
+
+    assert f"[2026-03-16, team] {newer} (earlier: [2026-03-02] {older})" in told
+    assert anna.call("endings")["endings"] == []
