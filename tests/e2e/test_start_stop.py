@@ -277,6 +277,28 @@ def test_a_restart_keeps_a_relative_database(start: Start, tmp_path: Path) -> No
     assert asked.returncode == 0
 
 
+@pytest.mark.thorough
+def test_restarts_at_once_keep_the_options_of_the_daemon(
+    start: Start, tmp_path: Path
+) -> None:
+    daemon = start("--database", str(tmp_path / "notes.db"), anew=True)
+    daemon.mnem("remember", "tea at four", "--id", "tea")
+    variables = environment(daemon.home, MNEMOSYNE_SOCKET=str(daemon.socket), PATH="")
+    outputs = []
+
+    for _ in range(2):
+        restarts = [
+            subprocess.Popen([BIN / "mnem", "restart"], env=variables, stderr=PIPE)
+            for _ in range(3)
+        ]
+        outputs += [restart.communicate()[1] for restart in restarts]
+    asked = daemon.mnem("get", "tea")
+    mnem("stop", home=daemon.home, MNEMOSYNE_SOCKET=str(daemon.socket))
+
+    assert [b"started, as process" in output for output in outputs] == [True] * 6
+    assert asked.returncode == 0
+
+
 def test_a_unit_does_not_read_the_variables_of_the_shell(tmp_path: Path) -> None:
     systemctl = tmp_path / "systemctl"
     loaded = "LoadState=loaded\\nActiveState=active\\nMainPID=0"

@@ -5,6 +5,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -44,6 +45,18 @@ def test_a_process_that_only_locks_the_database_is_known(database: Path) -> None
         assert database_owner(database) == DatabaseProcess(os.getpid(), None)
 
     assert database_owner(database) is None
+
+
+def test_a_process_that_looks_for_the_owner_keeps_nobody_from_a_free_database(
+    database: Path,
+) -> None:
+    lock = database.with_name("memory.db.lock")
+    looking = os.open(lock, os.O_CREAT | os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    threading.Timer(0.05, os.close, [looking]).start()
+
+    with own_database(database):
+        assert database_owner(database) == DatabaseProcess(os.getpid(), None)
 
 
 def test_a_stale_owner_in_the_lock_file_is_ignored(database: Path) -> None:

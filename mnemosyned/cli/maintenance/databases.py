@@ -152,15 +152,16 @@ def restore_db(
         terminal.ask_or_exit(
             f"Put {backup} in the place of {target}, and set that aside?"
         )
-    if process:
-        stopped = service.stop_daemon(config, database=target)
-    try:
-        restored = restore_database(
-            backup, target, folder=config.backup_folder, forget_again=forget_again
-        )
-    finally:
-        if stopped:
-            service.start_again(stopped)
+    with service.lock_service():
+        if process:
+            stopped = service.stop_daemon(config, database=target)
+        try:
+            restored = restore_database(
+                backup, target, folder=config.backup_folder, forget_again=forget_again
+            )
+        finally:
+            if stopped:
+                service.start_again(stopped)
     show.say_result(restored, restore_text(restored))
 
 

@@ -5,6 +5,7 @@ systemd's unit does it where there is one.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import shutil
@@ -13,8 +14,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -39,8 +40,6 @@ PROGRAM = "mnemosyned"
 READY_S = 60.0
 """Maximum time of a start, as a large log that a crash left is read first."""
 POLL_S = 0.1
-SUCCESSOR_S = 10.0
-"""Maximum wait for a daemon that another restart is starting, after it stopped ours."""
 ANSWER_S = 10.0
 
 
@@ -160,15 +159,8 @@ def start_detached(
         output = (
             process.stdout.read().decode(errors="replace") if process.stdout else ""
         )
-    # If another restart stopped the process before it was ready, that restart starts its own.
-    was_stopped = process.returncode in (0, -signal.SIGTERM)
-    ends = time.monotonic() + (SUCCESSOR_S if was_stopped else 0)
-    while config:
-        if _report_running(config):
-            return
-        if time.monotonic() >= ends:
-            break
-        time.sleep(POLL_S)
+    if config and _report_running(config):
+        return
     logged = ""
     with suppress(OSError), log.open("rb") as file:
         file.seek(begins)
@@ -376,7 +368,9 @@ def start() -> None:
     With systemd it starts the user unit; without, a process of its own with a log in the state
     directory.
     """
-    start_daemon(loading.load_config(loading.config_file()))
+    config = loading.load_config(loading.config_file())
+    with lock_service():
+        start_daemon(config)
 
 
 @click.command()
@@ -398,10 +392,11 @@ def restart() -> None:
     """Stop the daemon and start it again with the same options."""
     config = loading.load_config(loading.config_file())
     _ = config.location  # raises before anything is stopped
-    if stopped := stop_daemon(config):
-        start_again(stopped, config)
-    else:
-        start_daemon(config)
+    with lock_service():
+        if stopped := stop_daemon(config):
+            start_again(stopped, config)
+        else:
+            start_daemon(config)
 
 
 @click.command()
@@ -442,6 +437,22 @@ def logs(lines: int, *, follow: bool) -> None:
         for line in reading.stdout or ():
             text = line.rstrip("\n")
             say(text if prints_json() else readable_line(text))
+
+
+@contextmanager
+def lock_service() -> Iterator[None]:
+    """Keep other starts and restarts of this user waiting while the block runs, and wait for theirs first.
+
+    Between the stop and the start of a restart, nothing else says with which options the daemon ran.
+    """
+    folder = paths.state_dir()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -575,17 +575,25 @@ def lock_database(
     """
     database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _lock_file(database, os.O_RDWR | os.O_CREAT) as descriptor:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = database_owner(database) or DatabaseProcess(0, None)
-            where = f", which listens on {owner.socket}" if owner.socket else ""
-            advice = "Talk to that one, stop it, or choose another database."
-            if owner.pid == os.getpid():
-                advice = "It is this process: use the memory it has open, or close that first."
-            raise DatabaseInUse(
-                f"{database} is in use by process {owner.pid or 'unknown'}{where}. {advice}"
-            ) from None
+        until = time.monotonic() + NAMED_WITHIN_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                owner = database_owner(database)
+                # Another process may only have looked who has it, which takes a lock, too.
+                if owner is None and time.monotonic() < until:
+                    time.sleep(NAMED_LOOK_S)
+                    continue
+                owner = owner or DatabaseProcess(0, None)
+                where = f", which listens on {owner.socket}" if owner.socket else ""
+                advice = "Talk to that one, stop it, or choose another database."
+                if owner.pid == os.getpid():
+                    advice = "It is this process: use the memory it has open, or close that first."
+                raise DatabaseInUse(
+                    f"{database} is in use by process {owner.pid or 'unknown'}{where}. {advice}"
+                ) from None
         resolved = _resolve_links(database)
         left = _read_header_left(descriptor)
         me = _Lock(os.getpid(), str(socket.absolute()) if socket else None)
