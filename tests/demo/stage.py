@@ -93,6 +93,7 @@ class Stage:
             "PYTHONWARNINGS": "error",  # what Python will refuse one day fails here now
             "COLUMNS": str(WIDTH),
             "MNEM_FORMAT": "table",  # as at a terminal, also in a pipe
+            "MNEM_PAGER": "",  # a pager would wait for keys in the middle of the story
         }
         if database:
             self.environment |= {
