@@ -248,6 +248,14 @@ def test_a_check_believes_the_trust_that_codex_keeps(home: Path) -> None:
     assert found[f"Codex: {problem}"] == ""
 
 
+def test_the_diff_shows_each_command_to_its_end(home: Path) -> None:
+    _, shown = run("claude-code", "--dry-run")
+
+    commands = re.findall(r'"command":\s+"(\S*?)"', shown)
+    assert [Path(command).name for command in commands].count("mnem-hook") == 5
+    assert "…" not in shown
+
+
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("columns", [60, 80])
 @pytest.mark.parametrize("words", [["--yes", *TARGETS], ["--check"]])

@@ -40,6 +40,8 @@ from mnemosyned.memory.values import AgentActivity
 from mnemosyned.verbs.upkeep import Status
 
 INDENT = "  "
+DIFF_LINE_ROWS = 4
+"""The rows that one line of a diff may take: a command is shown to its end, a minified file is not."""
 
 
 def plan_text(plan: ToolPlan, *, whole: bool) -> str:
@@ -67,19 +69,20 @@ def plan_text(plan: ToolPlan, *, whole: bool) -> str:
 
 
 def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
-    """Return a file's planned change as a colored diff, cut to a screenful unless `whole`."""
+    """Return a file's planned change as a colored diff, cut to 60 lines unless `whole`."""
     lines = change.diff(name).splitlines()
     limit = len(lines) if whole else 60
     shown = []
     for line in lines[:limit]:
         text = terminal.cut_line(
-            show.escape_strings(line.expandtabs(terminal.TAB_CELLS)), terminal.width()
+            show.escape_strings(line.expandtabs(terminal.TAB_CELLS)),
+            DIFF_LINE_ROWS * terminal.width(),
         )
         if text.startswith("-") and not text.startswith("---"):
             text = click.style(text, fg="red")
         elif text.startswith("+"):
             text = click.style(text, bold=True)
-        shown.append(text)
+        shown.append(terminal.fold_lines(text, terminal.width()))
     if len(lines) > limit:
         shown.append(
             f"… {terminal.count_of(len(lines) - limit, 'more line')}, shown by --dry-run"
