@@ -220,8 +220,10 @@ def download(visit: Visit) -> Response:
     return Response(HTTPStatus.OK, content_type=TEXT, headers=headers, stream=send())
 
 
-CYCLE_ROWS = 1_000
-"""Rows of the log read for a page of cycles; most cycles have far fewer."""
+LOG_ROWS = 1_000
+"""Rows of the log read at once; most cycles have far fewer."""
+CYCLE_ROWS_MAX = 20_000
+"""Rows of one cycle that a page counts, such as the first one after a large import."""
 GROUPS = 6
 """Groups of a cycle on one page, each with its originals."""
 DRAWN = 24
@@ -287,21 +289,38 @@ def _flow_kind(group: LogEntry | GroupReport) -> str:
 
 def show_sleep(visit: Visit) -> Response:
     """Show the newest sleep cycles, and when the next is due; a cycle cut off by the page is left out."""
-    rows = visit.ask(Log, ["after"], limit=str(CYCLE_ROWS)).rows
+    rows = visit.ask(Log, ["after"], limit=str(LOG_ROWS)).rows
     cycles = [list(group) for _, group in groupby(rows, key=lambda row: row.cycle)]
-    has_more = len(rows) == CYCLE_ROWS
-    if has_more and len(cycles) > 1:
-        cycles.pop()
+    has_more = len(rows) == LOG_ROWS
+    if has_more:
+        *cycles, last = cycles
+        cycles = cycles or [_read_cycle(visit, last[0].cycle)]
     after = cycles[-1][-1].id if has_more else None
     return visit.show(
-        "sleep.html", cycles=cycles, after=after, stats=visit.call(Status())
+        "sleep.html",
+        cycles=cycles,
+        rows_max=CYCLE_ROWS_MAX,
+        after=after,
+        stats=visit.call(Status()),
     )
+
+
+def _read_cycle(visit: Visit, cycle: str) -> list[LogEntry]:
+    """Return the rows of a cycle, newest first; at most `CYCLE_ROWS_MAX`."""
+    rows: list[LogEntry] = []
+    while len(rows) < CYCLE_ROWS_MAX:
+        after = rows[-1].id if rows else None
+        read = visit.call(Log(cycle=cycle, limit=LOG_ROWS, after=after)).rows
+        rows += read
+        if len(read) < LOG_ROWS:
+            break
+    return rows
 
 
 def show_cycle(visit: Visit) -> Response:
     """Show the page of a cycle: each group's originals next to the sentences of its summary."""
     cycle = visit.field("cycle")
-    rows = visit.call(Log(cycle=cycle, limit=CYCLE_ROWS)).rows
+    rows = _read_cycle(visit, cycle)
     if not rows:
         raise NotFound(f"no cycle has the id {cycle!r}; the page Sleep lists them")
     given = visit.fields.get("from", "0")
@@ -313,6 +332,7 @@ def show_cycle(visit: Visit) -> Response:
     return visit.show(
         "cycle.html",
         rows=rows,
+        is_cut=len(rows) >= CYCLE_ROWS_MAX,
         flow=draw_flow(groups),
         groups=[(row, _read_group(visit, row)) for row in page],
         first=first,

@@ -248,7 +248,8 @@ def test_a_check_believes_the_trust_that_codex_keeps(home: Path) -> None:
     assert found[f"Codex: {problem}"] == ""
 
 
-def test_the_diff_shows_each_command_to_its_end(home: Path) -> None:
+@pytest.mark.usefixtures("home")
+def test_the_diff_shows_each_command_to_its_end() -> None:
     _, shown = run("claude-code", "--dry-run")
 
     commands = re.findall(r'"command":\s+"(\S*?)"', shown)

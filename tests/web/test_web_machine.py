@@ -87,7 +87,7 @@ def test_health_says_how_the_daemon_is(visitor: Visitor, memory: Memory) -> None
     page = visitor.get("/state")
 
     for text in (
-        "The daemon knows of nothing wrong.",
+        "The daemon reports no problem.",
         f"mnemosyned {status.version}",
         f"process {os.getpid()}",
         status.database,

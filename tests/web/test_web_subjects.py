@@ -54,7 +54,7 @@ def test_all_about_a_name_stands_on_one_page(visitor: Visitor, memory: Memory) -
 
     page = visitor.get("/subject", name="Ada")
 
-    state = page.text[page.text.index("What bears on it") :]
+    state = page.text[page.text.index("Relevant memories") :]
     assert state.index("port 9090") < state.index("port 8080")
     assert ": The API of Ada listens on port 8080. Then: " in state
     assert {f"/memory?id={id}" for id in ("old", "new", lesson)} <= set(page.links)
@@ -146,8 +146,8 @@ def test_the_line_of_a_name_says_if_it_is_cut(visitor: Visitor, memory: Memory) 
 
 
 def test_an_unknown_subject_is_empty_and_none_is_refused(visitor: Visitor) -> None:
-    assert "Nothing is kept of it." in visitor.get("/subject", name="Zzyzx").text
-    assert "Nothing is kept of it." in visitor.get("/subject", project="none").text
+    assert "No memory is about it." in visitor.get("/subject", name="Zzyzx").text
+    assert "No memory is about it." in visitor.get("/subject", project="none").text
     assert "Nothing is remembered yet." in visitor.get("/subjects").text
     for fields in ({}, {"name": "a", "source": "b"}, {"name": "!?"}):
         assert visitor.get("/subject", **fields).status == 400

@@ -104,7 +104,7 @@ def test_a_search_answers_while_it_is_typed(visitor: Watched) -> None:
     expect(page.locator("#said")).to_have_text(re.compile(r"^\d+ hits?$"))
 
     page.locator("#session").fill("no-such-session")
-    expect(page.locator("#results")).to_contain_text("Nothing bears on this")
+    expect(page.locator("#results")).to_contain_text("No memory is clearly relevant")
 
 
 def test_keys_can_be_turned_off_for_all_pages(visitor: Watched) -> None:
@@ -146,7 +146,7 @@ def test_the_keyboard_leads_to_every_page_and_row(visitor: Watched) -> None:
         "i": "What agents were given",
         "h": "Health",
         "e": "Learnings",
-        "f": "Facts that ended",
+        "f": "Statements that ended",
         "n": "Now",
     }.items():
         page.keyboard.press("g")

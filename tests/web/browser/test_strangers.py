@@ -236,7 +236,7 @@ def test_is_everything_well_and_what_do_i_run_if_not(
 
         stranger.click("Health")
 
-        stranger.sees("The daemon knows of nothing wrong.", "the disk is full")
+        stranger.sees("The daemon reports no problem.", "the disk is full")
         stranger.sees("df -h", within="#checks")
         assert stranger.watched.faults == []
         stranger.watched.page.context.close()
