@@ -270,6 +270,16 @@ def test_a_response_has_its_status_type_headers_and_body(
         assert not any(name.startswith("Access-Control") for name in got.headers)
 
 
+def test_the_error_of_an_unknown_path_lists_the_paths_of_the_socket(
+    served: Server,
+) -> None:
+    with served.response("GET", "/other") as got:
+        message = json.loads(got.read())["error"]["message"]
+
+    assert "/echo" in message
+    assert "/write" in message
+
+
 @pytest.mark.parametrize(
     ("origin", "status"),
     [

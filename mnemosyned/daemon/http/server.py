@@ -625,8 +625,10 @@ def _call_resource(table: Mapping[str, Resource], request: HttpRequest) -> Respo
     """Return the response of the path's resource, or to OPTIONS or a wrong method. Raises `UnknownVerb`."""
     resource = table.get(request.path)
     if resource is None or (resource.local_only and not request.local):
-        paths = ", ".join(path for path in table if not table[path].local_only)
-        raise errors.UnknownVerb(f"there is no {request.path}; the paths are {paths}")
+        usable = (name for name in table if request.local or not table[name].local_only)
+        raise errors.UnknownVerb(
+            f"there is no {request.path}; the paths are {', '.join(usable)}"
+        )
     if request.method in resource.methods:
         return resource.route(request)
     if request.method == "HEAD" and "GET" in resource.methods:
