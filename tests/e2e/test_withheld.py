@@ -273,3 +273,10 @@ def test_a_briefing_says_where_agents_get_nothing_of_it(daemon: Daemon) -> None:
     assert remark("shop") == b""
     file.write_text("hooks:\n  tell: false\n")
     assert b"hooks.tell is off" in remark("shop")
+
+
+def test_an_empty_briefing_names_the_project(daemon: Daemon) -> None:
+    done = daemon.mnem("briefing", "--project", str(daemon.home / "shop"))
+
+    assert f"the project is {daemon.home / 'shop'}" in done.stderr.decode()
+    assert b"`mnem projects` lists all" in done.stderr

@@ -201,6 +201,8 @@ def test_a_check_says_what_is_missing_and_switched_off(home: Path) -> None:
     assert "Claude Code: set up, but see below" in shown
     assert "~/.claude/settings.json: hook Stop: missing" in flat
     assert "disableAllHooks: no hook runs" in flat
+    assert "to write it again: mnem setup claude-code" in flat
+    assert "mnem setup codex" not in flat
     assert "SessionEnd; open /hooks in Codex once" in flat
     assert "no daemon" in flat
     assert "Cursor" not in shown

@@ -98,6 +98,9 @@ def briefing(
             client, conversation.Briefing(project=key, prompt=prompt)
         )
     show(told)
+    if not told.lines:
+        place = f"the project is {key}" if key else "this folder is in no project"
+        terminal.say(f"{place}; `mnem projects` lists all", err=True)
     if silence := describe_silence(project or str(Path.cwd())):
         terminal.say(silence, err=True)
     return 0 if told.lines else options.EXIT_NOTHING

@@ -171,6 +171,8 @@ def checks_text(checks: list[ToolCheck], *, daemon: str) -> str:
         lines.append(f"{click.style(check.title, bold=True)}: {check.verdict}")
         lines += [_fill_paragraph(f"our plugin: {plugin}") for plugin in check.plugins]
         lines += map(_fill_paragraph, check.problems)
+        if check.set_up and set(check.problems) - set(check.by_hand):
+            lines.append(_fill_paragraph(f"to write it again: mnem setup {check.tool}"))
         if check.set_up and check.activity is not None:
             lines += map(_fill_paragraph, _activity_lines(check.activity))
     if not checks:
