@@ -6,10 +6,14 @@ import os
 import shutil
 import socket
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,17 +31,24 @@ from support.broken_installations import (
 
 from mnemosyned import Memory
 from mnemosyned.backup_schedule import backup_name
-from mnemosyned.cli.maintenance.checks import Finding, Severity, check_space
+from mnemosyned.cli.maintenance.checks import (
+    Finding,
+    Severity,
+    check_daemon,
+    check_space,
+)
 from mnemosyned.cli.maintenance.databases import restore_database
 from mnemosyned.cli.maintenance.doctor import examine, present_installation, repair
 from mnemosyned.memory.values import Tier
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.fulltext import rebuild_index
+from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 from mnemosyned.storage.sqlite.repair import (
     find_faults,
     schema_faults,
     structure_faults,
 )
+from mnemosyned.version import __version__
 
 pytestmark = pytest.mark.sqlite
 
@@ -96,6 +107,25 @@ def test_the_size_of_a_database_includes_what_is_in_its_journal(home: Home) -> N
 
     whole = 7 + home.database.stat().st_size / 1e6
     assert f"a database of {whole:.1f} MB" in finding.text
+
+
+def test_a_daemon_of_another_installation_is_named(home: Home) -> None:
+    status: Any = SimpleNamespace(
+        version="0.0.1",
+        database="",
+        restart_needed=["database"],
+        problems=[],
+        warnings=[],
+    )
+    with home.lived_in(), subprocess.Popen(["/bin/sleep", "60"]) as other:
+        process = DatabaseProcess(pid=other.pid, socket="")
+        installation = replace(present_installation(), process=process, status=status)
+        finding = next(check_daemon(installation))
+        other.kill()
+
+    assert finding.command == "mnem restart"
+    assert "version 0.0.1 runs by /bin/sleep" in finding.text
+    assert f"{__version__} by {sys.executable}" in finding.text
 
 
 @pytest.mark.parametrize("case", each_case())

@@ -234,6 +234,11 @@ def check_daemon(installation: Installation) -> Iterator[Finding]:
         return
     if status.version != __version__:
         text = f"version {status.version} runs, {__version__} is installed"
+        with suppress(OSError):
+            command_line = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+            python = os.fsdecode(command_line.partition(b"\0")[0])
+            if python != sys.executable:
+                text = f"version {status.version} runs by {python}, {__version__} by {sys.executable}"
         yield warning("daemon", text, "mnem restart")
     with suppress(errors.ConfigInvalid):
         location = str(installation.config.location)
