@@ -72,6 +72,9 @@ def test_a_full_disk_lets_the_daemon_stop(disk: Path, tmp_path: Path) -> None:
     with running(tmp_path, database=disk / "memory.db") as daemon:
         ids = remember(daemon, "a", 50)
         ballast = fill(disk)
+        for command in ("status", ""):
+            shown = daemon.mnem(*command.split()).stdout.decode()
+            assert f"the disk is almost full: 0 MB are free in {disk}" in shown
         refused = None
         for number in range(500):
             answer = daemon.post(

@@ -117,14 +117,24 @@ def test_a_daemon_of_another_installation_is_named(home: Home) -> None:
         problems=[],
         warnings=[],
     )
-    with home.lived_in(), subprocess.Popen(["/bin/sleep", "60"]) as other:
+    with (
+        home.lived_in(),
+        subprocess.Popen(
+            ["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as other,
+    ):
+        assert other.stdin
+        assert other.stdout
+        other.stdin.write(b"\n")
+        other.stdin.flush()
+        other.stdout.readline()  # it runs now
         process = DatabaseProcess(pid=other.pid, socket="")
         installation = replace(present_installation(), process=process, status=status)
         finding = next(check_daemon(installation))
-        other.kill()
+        other.stdin.close()
 
     assert finding.command == "mnem restart"
-    assert "version 0.0.1 runs by /bin/sleep" in finding.text
+    assert "version 0.0.1 runs by /bin/cat" in finding.text
     assert f"{__version__} by {sys.executable}" in finding.text
 
 

@@ -237,7 +237,7 @@ def check_daemon(installation: Installation) -> Iterator[Finding]:
         with suppress(OSError):
             command_line = Path(f"/proc/{process.pid}/cmdline").read_bytes()
             python = os.fsdecode(command_line.partition(b"\0")[0])
-            if python != sys.executable:
+            if python not in ("", sys.executable):
                 text = f"version {status.version} runs by {python}, {__version__} by {sys.executable}"
         yield warning("daemon", text, "mnem restart")
     with suppress(errors.ConfigInvalid):
@@ -543,7 +543,6 @@ def _damage_finding(text: str, installation: Installation) -> Finding:
     return problem(CHECK, text, f"mnem restore-db {backup}")
 
 
-FREE_MIN_BYTES = 50_000_000
 FREE_WARNING = 2.0
 """Free space, in sizes of the database, that a warning requires: a purge and a backup each write a copy."""
 SPOOL_OLD_S = 600.0
@@ -593,9 +592,9 @@ def check_space(installation: Installation) -> Iterator[Finding]:
     free = shutil.disk_usage(folder).free
     database = installation.database
     size = sum(backups.file_bytes(Path(f"{database}{end}")) for end in ("", "-wal"))
-    wanted = max(FREE_MIN_BYTES, FREE_WARNING * size)
+    wanted = max(ownership.FREE_MIN_BYTES, FREE_WARNING * size)
     text = f"{free / 1e6:,.0f} MB are free for a database of {size / 1e6:,.1f} MB"
-    if free < FREE_MIN_BYTES:
+    if free < ownership.FREE_MIN_BYTES:
         yield problem("disk", f"the disk is almost full: {text}", f"df -h {folder}")
     elif free < wanted:
         text += ": a purge or a backup may fail"

@@ -53,6 +53,8 @@ from mnemosyned.storage.sqlite.copies import (
 from mnemosyned.storage.sqlite.session import SqliteSession
 
 COMPANIONS = ("-wal", "-shm")
+FREE_MIN_BYTES = 50_000_000
+"""Free space below which the disk of a database counts as almost full."""
 
 Identity = tuple[int, int]
 """Device and inode."""

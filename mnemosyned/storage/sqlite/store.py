@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -65,8 +66,13 @@ class SqliteMaintenance(StorePart, MaintenanceStore):
 
     def warnings(self) -> list[str]:
         """Return why nothing can be stored, if so, and the warnings from the opening of the file."""
-        problem = self._file.problem
-        return [*([problem] if problem else []), *self._warnings]
+        folder = self._database.parent
+        warnings = [self._file.problem, *self._warnings]
+        with suppress(OSError):
+            if (free := shutil.disk_usage(folder).free) < ownership.FREE_MIN_BYTES:
+                text = f"the disk is almost full: {free / 1e6:,.0f} MB are free in {folder}"
+                warnings.append(text)
+        return [warning for warning in warnings if warning]
 
     def longest_write_s(self) -> float:
         """Return the longest time in seconds that a transaction of this process kept other writers waiting."""
