@@ -196,6 +196,12 @@ def find_candidates(
             limits=limits,
             looked_up=looked_up,
         )
+        if query.terms.grams:
+            read = index.rows_with_terms(query, (), summaries=False)
+            by_grams = _score_by_grams(read.memory_grams, corpus, query.limit)
+            scores |= {seq: scores.get(seq, 0.0) + by_grams[seq] for seq in by_grams}
+            best = nlargest(query.limit, scores, key=scores.__getitem__)
+            scores = {seq: scores[seq] for seq in best}
         return SearchCandidates(index.read_matches(scores, {}))
     mentioning = _find_mentions(index, query) if query.spans else frozenset()
     limits = CandidateLimits.for_question(query)

@@ -536,8 +536,10 @@ class EndingFinder:
 
         Without `until`, later memories would take the places of older ones when a memory is read again.
         """
+        written = terms.unify_letters(" ".join(word for word in words if len(word) > 1))
+        pairs = terms.parse_terms(written).grams if not written.isascii() else ()
         query = Query(
-            terms=terms.Terms(words, ()),
+            terms=terms.Terms(words, pairs),
             limit=CANDIDATES_MAX,
             only_words=True,
             since=since,

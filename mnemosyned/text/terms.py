@@ -506,6 +506,11 @@ def length_in_letters(text: str) -> int:
     return len(text) + 2 * sum(map(len, _UNSPACED_RUN.findall(text)))
 
 
+def count_unspaced(text: str) -> int:
+    """Return the number of runs of letters in scripts without spaces."""
+    return len(_UNSPACED_RUN.findall(text)) if may_be_unspaced(text) else 0
+
+
 def has_unspaced_script(text: str) -> bool:
     """Return whether a text has a letter of a script without spaces, such as Chinese or Thai."""
     return _UNSPACED_RUN.search(text) is not None

@@ -83,6 +83,34 @@ def test_another_value_from_now_on_ends_the_former(older: str, newer: str) -> No
 
 
 @each_case(("older", "newer"), [
+    ("検索にはElasticsearchを使っている。", "もうElasticsearchは使っていない。"),
+    ("メッセージキューはRabbitMQだ。", "RabbitMQは廃止してKafkaに置き換えた。"),
+    ("決済の担当は佐藤さんです。", "決済の担当は佐藤さんから田中さんに交代しました。"),
+    ("バックアップは毎晩3時に走る。", "バックアップは今後5時に走ります。"),
+    ("ダークモードは無効です。", "ダークモードを有効にしました。"),
+    ("日志保留30天。", "日志保留时间从30天改为90天。"),
+    ("每周二部署。", "部署改成周四了。"),
+    ("周报由张伟整理。", "周报现在由陈静整理。"),
+    ("搜索用的是 Elasticsearch。", "Elasticsearch 已经停用了。"),
+    ("备份每晚三点执行。", "备份改到凌晨五点执行。"),
+    ("로그 보관 기간은 30일입니다.", "로그 보관 기간이 90일로 바뀌었습니다."),
+    ("배포는 매주 화요일에 합니다.", "배포는 이제 목요일에 합니다."),
+])  # fmt: skip
+def test_a_change_in_japanese_chinese_or_korean_ends_the_former(
+    older: str, newer: str
+) -> None:
+    assert find_ending(older, newer)
+
+
+@each_case(("older", "newer"), [
+    ("キャッシュはRedisに置いている。", "セッションもRedisに置くことにした。"),
+    ("検索にはElasticsearchを使っている。", "Elasticsearchをやめたほうがいいかな？"),
+    ("パッケージ管理はnpmを使う。", "隣のチームはnpmをやめてpnpmにしたらしい。"),
+    ("ログの保存期間は30日です。", "監査ログの保存期間は365日です。"),
+    ("每周二部署。", "这周的部署改到周四。"),
+    ("支付模块由王磊负责。", "物流模块由李娜负责。"),
+    ("登录用的是 Auth0。", "如果 Auth0 涨价，我们就退订。"),
+    ("캐시는 Redis에 저장합니다.", "세션도 Redis에 저장합니다."),
     ("Anna deploys on Fridays.", "From now on Ben deploys on Mondays."),
     ("The port of the old server is 8080.", "As of today, the port of the new proxy is 9090."),
     ("Wir deployen freitags.", "Ab heute testen wir montags."),
@@ -99,6 +127,13 @@ def test_another_value_from_now_on_ends_the_former(older: str, newer: str) -> No
 ])  # fmt: skip
 def test_what_is_on_another_subject_ends_nothing(older: str, newer: str) -> None:
     assert find_ending(older, newer) is None
+
+
+def test_a_word_of_chinese_or_japanese_never_crosses_the_end_of_a_cue() -> None:
+    chinese, japanese = read_statements("我上个月搬到深圳了。アプリをRedisに移した。")
+
+    assert [word.key for word in chinese.words] == ["上个月", "深圳"]
+    assert [word.kind for word in japanese.words] == ["word", "name"]
 
 
 class EagerMeanings:

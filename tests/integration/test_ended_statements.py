@@ -93,6 +93,22 @@ def test_recall_shows_the_successor_and_the_end_of_the_older(
     assert memory.list().ended == {old: ended.at}
 
 
+@pytest.mark.parametrize(("older", "newer"), [
+    ("夜間バッチは毎日動かしている。", "夜間バッチは止めました。"),
+    ("日志保留30天。", "日志保留时间从30天改为90天。"),
+    ("로그 보관 기간은 30일입니다.", "로그 보관 기간이 90일로 바뀌었습니다."),
+])  # fmt: skip
+def test_an_end_is_found_by_words_of_a_script_without_spaces(
+    memory: DatedMemory, older: str, newer: str
+) -> None:
+    (old,) = memory.say(older)
+    memory.say(*(f"今日は会議{n}があった。" for n in range(30)))
+    memory.clock.moment += timedelta(days=3)
+    (new,) = memory.say(newer, session="b")
+
+    assert memory.ended_ids() == [(old, new)]
+
+
 TWO_FACTS = "The worker listens on 7070, and Priya owns the retries."
 WORKER = "The worker listens on 7071 now."
 

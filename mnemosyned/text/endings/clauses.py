@@ -22,7 +22,7 @@ from mnemosyned.text.word_cache import clear_on_forget
 CONTENT_MIN, WORDS_MIN = 2, 3
 """Words with content, and words but articles, of a part of a sentence that states a fact."""
 _MAY_JOIN = compile_on_use(
-    rf"[,;:] | [–—-] | (?:{'|'.join(each.joints for each in RULES)}) "
+    rf"[、，；]|[,;:] | [–—-] | (?:{'|'.join(each.joints for each in RULES if each.is_spaced)}) "
 )
 """Marks and words between clauses in any language; a sentence without one is not split."""
 

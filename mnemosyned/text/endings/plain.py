@@ -24,6 +24,7 @@ from mnemosyned.text.endings.statements import (
     read_statements,
 )
 from mnemosyned.text.rule_files import compile_on_use, read_tables
+from mnemosyned.text.sentences import WORD_END, WORD_START
 from mnemosyned.text.terms import fold_case
 
 SHORT_MAX = 6
@@ -40,14 +41,14 @@ STATES_ALIKE_MIN = 0.4
 """Minimum cosine of two words for states of one kind, such as "green" and "blue"."""
 _TABLES: dict[str, Any] = read_tables(__file__, "plain.toml")
 _PATTERNS: dict[str, re.Pattern[str]] = {"residing": PATTERNS["residing"]} | {
-    name: compile_on_use(rf"(?<!\w)(?:{pattern})(?!\w)")
+    name: compile_on_use(f"{WORD_START}(?:{pattern}){WORD_END}")
     for name, pattern in _TABLES["patterns"].items()
 }
 _BREAKS = compile_on_use(_TABLES["breaks"])
 _TURNS = compile_on_use(
-    "(?<!\\w)(?:"
+    f"{WORD_START}(?:"
     + "|".join(f"({side})" for turn in _TABLES["turns"] for side in turn[:2])
-    + ")(?!\\w)"
+    + f"){WORD_END}"
 )
 _PRODUCTS = [
     [frozenset(map(fold_case, words.split())) for words in kind.split(":")]

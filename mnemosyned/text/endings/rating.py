@@ -15,6 +15,7 @@ from mnemosyned.text import rule_files, word_cache
 from mnemosyned.text.endings import plain
 from mnemosyned.text.endings.clauses import list_clauses
 from mnemosyned.text.endings.statements import (
+    BY_PATTERN,
     CUES,
     DOUBTS,
     EXACT_KINDS,
@@ -116,7 +117,10 @@ def find_ending_statements(
         return [
             each if is_likely else replace(each, signs=each.signs | {UNLIKELY})
             for each in statements
-            if (is_likely := highest[each.place] >= least)
+            if (
+                is_likely := highest[each.place] >= least
+                or (BY_PATTERN in each.signs and bool(each.cues))
+            )
             or not each.cues.keys().isdisjoint(("now", "instead"))
             or plain.may_end_plainly(each)
         ]

@@ -17,8 +17,14 @@ from typing import NamedTuple, Protocol
 
 from mnemosyned.text.languages.tables import COUNTS, LANGUAGES, MONTHS, WEEKDAYS
 from mnemosyned.text.rule_files import compile_on_use, read_tables
-from mnemosyned.text.sentences import split_sentences
-from mnemosyned.text.terms import STOP_WORDS, fold_case, irregular_forms, stem
+from mnemosyned.text.sentences import QUESTION_MARKS, split_sentences
+from mnemosyned.text.terms import (
+    STOP_WORDS,
+    count_unspaced,
+    fold_case,
+    irregular_forms,
+    stem,
+)
 from mnemosyned.text.word_cache import clear_on_forget
 
 SENTENCES_MAX = 20
@@ -33,6 +39,8 @@ CUES = ("corrected", "gone", "changed", "instead", "now")
 """Names of the cues, the surest first."""
 DOUBTS = ("open", "adds", "past")
 """Names of the signs that a sentence ends nothing."""
+BY_PATTERN = "by pattern"
+"""The sign of a Chinese, Japanese or Korean sentence, whose words a pattern finds."""
 _WORD_ENDS = r"(?!\w|-(?!(?:se|me|te|nos)(?!\w)))"
 """No letter follows, nor a hyphen that joins more than a pronoun: `mudou-se`, but not `rose-garden`."""
 _TOKEN = re.compile(r"[^\W_](?:(?:[\w.@:/%+'-]|(?<=\d),(?=\d))*\w)?[%€$£]?")
@@ -61,20 +69,26 @@ class LanguageRules:
         """Read the patterns and words of a table; `code` is that of its language."""
         self.code = code
         self.joints = table["joints"]
+        self.is_spaced = "tokens" not in table
         others = ("empty", "joints")
         texts = {name: text for name, text in table.items() if name not in others}
         hints = "|".join(f"(?:{texts[name]})" for name in CUES)
+        start, before, end = "", "", ""
+        joints = self.joints
+        if self.is_spaced:
+            start, before, end = r"(?<![\w-])", r"(?<!\w)", _WORD_ENDS
+            joints = rf"(?:[,;:]| [–—-]) (?:(?:{joints}) )?| (?:{joints}) "
         self.patterns = {
-            name: compile_on_use(rf"(?<![\w-])(?:{text}){_WORD_ENDS}")
+            name: compile_on_use(f"{start}(?:{text}){end}")
             for name, text in texts.items()
         } | {
-            "hint": compile_on_use(rf"(?<!\w)(?:{hints})"),
-            "joints": compile_on_use(
-                rf"(?:[,;:]| [–—-]) (?:(?:{self.joints}) )?| (?:{self.joints}) "
-            ),
+            "hint": compile_on_use(f"{before}(?:{hints})"),
+            "joints": compile_on_use(joints),
         }
-        language = next(each for each in LANGUAGES if each.code == code)
-        words = f"{table['empty']} {language.stop_words} {language.question_stop_words}"
+        words = table.get("empty", "")
+        for each in LANGUAGES:
+            if each.code == code:
+                words += f" {each.stop_words} {each.question_stop_words}"
         self.empty = frozenset(fold_case(words).split())
         if code == "en":
             self.empty |= STOP_WORDS
@@ -93,6 +107,7 @@ RULES = tuple(
     for name, table in _TABLES.items()
     if name != "any"
 )
+_SPACED_RULES = tuple(each for each in RULES if each.is_spaced)
 _OPENER = re.compile(_SHARED["openers"] + r"(?<!\w)")
 NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
 _WEEKDAYS = frozenset(map(fold_case, (*WEEKDAYS, *_SHARED["weekdays"].split())))
@@ -170,17 +185,25 @@ def read_statements(text: str) -> tuple[Statement, ...]:
     read = (
         read_statement(sentence, place)
         for place, sentence in enumerate(sentences[:SENTENCES_MAX])
-        if not sentence.rstrip(' "”»').endswith("?")
+        if not sentence.rstrip(' "”»」').endswith(QUESTION_MARKS)
     )
     return tuple(statement for statement in read if statement)
 
 
 def find_languages(low: str) -> list[LanguageRules]:
-    """Return the rules of the language with most function words of a text in lower case; several in a tie."""
+    """Return the rules of the language with most function words of a text in lower case; several in a tie.
+
+    Each run of Chinese, Japanese and Korean letters counts as one.
+    """
     tokens = {fold_case(match[0]) for match in _TOKEN.finditer(low)}
-    scores = [len(tokens & each.empty) for each in RULES]
+    scores = [len(tokens & each.empty) for each in _SPACED_RULES]
     most = max(scores)
-    return [each for each, score in zip(RULES, scores, strict=True) if score == most]
+    if (runs := count_unspaced(low)) and runs >= most:
+        for each in RULES[len(_SPACED_RULES) :]:
+            if each.find("letters", low):
+                return [each]
+    pairs = zip(_SPACED_RULES, scores, strict=True)
+    return [each for each, score in pairs if score == most]
 
 
 def read_statement(sentence: str, place: int) -> Statement | None:
@@ -202,11 +225,19 @@ def read_statement(sentence: str, place: int) -> Statement | None:
         spans += zip(ends[::2], ends[1::2], strict=True)
     if opener := _OPENER.match(low):
         spans.append(opener.span())
-    frame = tuple(_read_words(text, low, rules, spans))
+    frame = tuple(
+        _read_words(text, low, rules, spans)
+        if rules.is_spaced
+        else _read_words_by_pattern(low, rules.patterns["tokens"], spans)
+    )
     words = tuple(word for word in frame if word.kind)
     if not words or len(words) > WORDS_MAX:
         return None
     signs = {name for name in (*DOUBTS, "i", "new") if rules.find(name, low)}
+    if not rules.is_spaced:
+        signs.add(BY_PATTERN)
+        if rules.find("negation", low):
+            signs.add("negation")
     former = [
         match.span(group)
         for match in (rules.patterns["former"].finditer(low) if cues else ())
@@ -271,6 +302,30 @@ def _read_words(
                 kind = "when"  # else it is of an address, as in "at 14 King Street"
         is_owner = match[0].endswith("'s")
         yield StatementWord(key, start, kind, unit, is_owner)
+
+
+def _read_words_by_pattern(
+    low: str, tokens: re.Pattern[str], cues: Sequence[tuple[int, int]]
+) -> Iterator[StatementWord]:
+    """Yield the words of a Chinese, Japanese or Korean sentence, as `_read_words` does in other languages."""
+    parts: list[tuple[int, int]] = []
+    """Those between the cues, read one by one, as a word might begin before a cue and end in it."""
+    begin = 0
+    for first, last in (*sorted(cues), (len(low), 0)):
+        parts.append((begin, first))
+        begin = max(begin, last)
+    for match in chain.from_iterable(tokens.finditer(low, *part) for part in parts):
+        group = match.lastgroup or ""
+        start, end = match.span(group)
+        key, kind, unit = fold_case(low[start:end]), group.rstrip("23"), ""
+        if kind == "number":
+            kinds = (name for name, each in UNITS.items() if each.match(low, end))
+            unit = next(kinds, "")
+        elif kind == "day":
+            kind, unit = "when", kind
+        elif kind == "name" and any(map(str.isdigit, key)):
+            kind = "code"
+        yield StatementWord(key, start, kind.replace("empty", ""), unit)
 
 
 def is_weekday(key: str) -> bool:
