@@ -246,6 +246,9 @@ class Daemon:
             if self._group:
                 served = self._group.collect(served)
             collectors: list[metrics.Collector] = [served, self._probe.samples]
+            if certificate := self._certificate:
+                name = "mnemosyned_certificate_expiry_timestamp_seconds"
+                collectors.append(lambda: [metrics.Sample(name, certificate.ends)])
             if config.metrics_listen and self._is_first:
                 self._serve_metrics(stack, config.metrics_listen, collectors)
             if config.tracing.endpoint:

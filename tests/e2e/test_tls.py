@@ -111,12 +111,13 @@ def test_an_old_version_is_refused(door: Door) -> None:
 
 @pytest.mark.thorough
 def test_a_certificate_is_renewed(start: Start, authority: Authority) -> None:
-    served, renewed = authority.issue(*NAMES), authority.issue(*NAMES)
+    served = authority.issue(*NAMES)
+    renewed = authority.issue(*NAMES, ends=timedelta(days=40 * 365))
     daemon = start(**served.settings)
     door = door_of(daemon, authority)
     address = ("127.0.0.1", door.port)
     with connected(door) as opened:
-        assert call(door, opened, "status")[0] == 200
+        assert expiry_shown(door, opened) == expiry(served)
         before = ssl.get_server_certificate(address)
         shutil.copy(renewed.certificate, served.certificate)
         shutil.copy(renewed.key, served.key)
@@ -127,8 +128,21 @@ def test_a_certificate_is_renewed(start: Start, authority: Authority) -> None:
         after = ssl.get_server_certificate(address)
         assert after != before
         assert after.split() == renewed.certificate.read_text().split()
-        assert call(door, opened, "status")[0] == 200
+        assert expiry_shown(door, opened) == expiry(renewed)
     assert is_answered(door)
+
+
+def expiry(issued: Certificate) -> float:
+    said = openssl("x509 -noout -enddate", "-in", issued.certificate)
+    return float(ssl.cert_time_to_seconds(said.strip().partition("=")[2]))
+
+
+def expiry_shown(door: Door, connection: HTTPSConnection) -> float:
+    headers = {"Authorization": f"Bearer {door.token}"}
+    connection.request("GET", "/metrics", headers=headers)
+    text = connection.getresponse().read().decode()
+    _, _, rest = text.partition("\nmnemosyned_certificate_expiry_timestamp_seconds ")
+    return float(rest.split()[0])
 
 
 def refusal(home: Path, **settings: Json) -> str:

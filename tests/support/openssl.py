@@ -17,11 +17,12 @@ HAVE_OPENSSL = pytest.mark.skipif(
 NEW_KEY = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
 
 
-def openssl(words: str, *further: str | Path) -> None:
-    """Run the program; its complaint is that of the test."""
+def openssl(words: str, *further: str | Path) -> str:
+    """Run the program and return what it prints; its complaint is that of the test."""
     command = ["openssl", *words.split(), *map(str, further)]
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
 
 
 def self_signed(folder: Path, name: str, *, names: str) -> tuple[Path, Path]:

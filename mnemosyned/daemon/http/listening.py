@@ -15,6 +15,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
@@ -29,6 +30,9 @@ from mnemosyned.paths import SOCKET_PATH_BYTES_MAX, require_usable_path
 BACKLOG = 1024
 DESCRIPTORS_RESERVED = 64
 """Descriptors for the database, its readers, helping processes and the log."""
+
+DER_VERSION, DER_SHORT_TIME = 0xA0, 0x17
+"""Tags of a certificate's version, and of a time whose year has two digits."""
 
 log = logger()
 
@@ -394,6 +398,8 @@ class Certificate:
                     f"others may read {key}; take that right from them", "tls.key"
                 )
             self._context.load_cert_chain(certificate, key, password=refuse_password)
+            self.ends = _read_end(certificate.read_text("ascii", "replace"))
+            """When the certificate expires, in seconds since 1970."""
         except OSError as error:  # which a mistake in a file is, too
             reason = error.strerror or str(error)
             _refuse_setting(
@@ -403,6 +409,30 @@ class Certificate:
     def channel(self) -> ServerTlsChannel:
         """Return a TLS channel for the connection of one new client."""
         return ServerTlsChannel(self._context)
+
+
+def _read_end(text: str) -> float:
+    """Return when the first certificate of a PEM file expires, in seconds since 1970."""
+    _, begin, rest = text.partition(ssl.PEM_HEADER)
+    encoded, end, _ = rest.partition(ssl.PEM_FOOTER)
+    ((_, certificate),) = _read_der(ssl.PEM_cert_to_DER_cert(begin + encoded + end))
+    (_, content), *_ = _read_der(certificate)
+    # Serial number, algorithm, issuer and validity, after a version that may be left out.
+    fields = [value for tag, value in _read_der(content) if tag != DER_VERSION]
+    _, (tag, ends) = _read_der(fields[3])
+    form = "%y%m%d%H%M%SZ" if tag == DER_SHORT_TIME else "%Y%m%d%H%M%SZ"
+    return datetime.strptime(ends.decode(), form).replace(tzinfo=UTC).timestamp()
+
+
+def _read_der(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield tag and value of each element in a value in DER, the encoding of certificates."""
+    while data:
+        tag, length, begin = data[0], data[1], 2
+        if length & 0x80:
+            begin += length & 0x7F
+            length = int.from_bytes(data[2:begin], "big")
+        yield tag, data[begin : begin + length]
+        data = data[begin + length :]
 
 
 class ServerTlsChannel:
