@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -69,6 +70,15 @@ def test_an_expression_names_what_there_is(title: str, text: str) -> None:
         assert text.count(opening) == text.count(closing)
     for counter in named & METRICS["counter"].keys():
         assert re.search(rf"(rate|increase)\({counter}", text), f"{counter} only grows"
+
+
+def test_words_that_wait_for_a_nightly_purge_raise_no_alert() -> None:
+    (text,) = (
+        text for _, text in expressions() if text.startswith("mnemosyned_oldest_purge")
+    )
+    count, seconds = re.findall(r"\d+", text)
+
+    assert timedelta(seconds=int(count) * int(seconds)) > timedelta(days=1)
 
 
 def test_every_alert_says_what_to_look_at() -> None:
