@@ -95,7 +95,7 @@ def change_learning(visit: Visit) -> Response:
 def show_ended(visit: Visit) -> Response:
     """Show ended statements: all, those of one memory, or those whose ending was undone."""
     chosen = visit.pick(("id", "undone"))
-    asked = {"undone": "all" if "id" in chosen else "false", **chosen}
+    asked = {"undone": "all" if "id" in chosen else "false"} | chosen
     if asked["undone"] == "all":
         del asked["undone"]
     asked |= visit.pick(["after"])
@@ -213,12 +213,7 @@ def show_subject(visit: Visit) -> Response:
     ((kind, name),) = subject.items()
     within = {KINDS[kind]: name}
     page = visit.ask(ListMemories, within | visit.pick(["after"]), limit=ROWS)
-    page_values: dict[str, Any] = {
-        "kind": kind,
-        "name": name,
-        "page": page,
-        "episodes": [],
-    }
+    page_values: dict[str, Any] = {"found": None, "episodes": []}
     if "after" not in visit.fields:
         drawn, next = list(page.memories), page.next
         if next:
@@ -234,25 +229,21 @@ def show_subject(visit: Visit) -> Response:
             for each in learned.learnings
             if kind != "project" or learned.projects.get(each.id) == name
         ]
-        page_values["found"] = (
-            visit.ask(memories.Recall, within) if kind == "name" else None
-        )
-        if kind != "name":
+        if kind == "name":
+            page_values["found"] = visit.ask(memories.Recall, within)
+        else:
             listed = visit.ask(ListMemories, within, level="episode", limit="10")
             page_values["episodes"] = listed.episodes
         asked = within if kind == "project" else {}
+        given = visit.ask(conversation.Injections, asked, limit="200").injections
         is_named = forgetting.name_matcher(name)
         page_values["injections"] = [
-            injection
-            for injection in visit.ask(
-                conversation.Injections, asked, limit="200"
-            ).injections
+            each
+            for each in given
             if asked
-            or is_named(
-                " ".join([injection.client, *(one.text for one in injection.lines)])
-            )
+            or is_named(" ".join([each.client, *(one.text for one in each.lines)]))
         ]
-    return visit.show("subject.html", **page_values)
+    return visit.show("subject.html", kind=kind, name=name, page=page, **page_values)
 
 
 HITS, HITS_MAX = "20", 100
@@ -277,26 +268,27 @@ def search(visit: Visit) -> Response:
     """Show the hits of a query, a list of memories without a query, or the error for a wrong filter."""
     chosen = visit.pick(("query", *SEARCHING))
     limit = visit.fields.get("limit") or HITS
-    page_values: dict[str, Any] = {"found": None, "page": None, "problem": ""}
+    found = page = None
+    problem = ""
     try:
         if "query" in chosen:
-            page_values["found"] = visit.ask(
-                memories.Recall, chosen, limit=limit, explain="true"
-            )
+            found = visit.ask(memories.Recall, chosen, limit=limit, explain="true")
         else:
-            page_values["page"] = visit.ask(
-                ListMemories, (*SEARCHING, "after"), limit=ROWS
-            )
+            page = visit.ask(ListMemories, (*SEARCHING, "after"), limit=ROWS)
     except errors.MnemosynedError as error:
         if error.kind is not errors.Kind.INVALID:
             raise
-        page_values["problem"] = error.message
-    page_values |= {
-        "is_cut": limit == HITS,
-        "hits_max": HITS_MAX,
-        "tiers": list(values.Tier),
-    }
-    return visit.show("search.html", chosen=chosen, **page_values)
+        problem = error.message
+    return visit.show(
+        "search.html",
+        chosen=chosen,
+        found=found,
+        page=page,
+        problem=problem,
+        is_cut=limit == HITS,
+        hits_max=HITS_MAX,
+        tiers=list(values.Tier),
+    )
 
 
 # ------------------------------------------------------------------ memory
