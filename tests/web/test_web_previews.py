@@ -99,7 +99,7 @@ def test_a_memory_is_superseded_and_back(visitor: Visitor, memory: Memory) -> No
     (since,) = [link for link in form.links if "query=" in link]
     assert "later" in " ".join(visitor.follow(since).links)
     assert (
-        "Nothing that was said since"
+        "No later memory is clearly relevant"
         in visitor.get("/supersede", id="old", query="volcanoes").text
     )
     taken = visitor.get("/supersede", id="old", **{"from": "later"})

@@ -47,7 +47,7 @@ def test_the_address_opens_the_pages_once(served: WebAccess) -> None:
         cookie = {"Cookie": entered.headers["Set-Cookie"].partition(";")[0]}
     with fetched(served, "/", cookie) as first:
         assert first.status == 200
-        assert b"Working memory is empty" in first.read()
+        assert b"Nothing is remembered yet" in first.read()
     with fetched(served, path) as again:
         assert again.status == 401
     assert served.unused_s < WAIT_S

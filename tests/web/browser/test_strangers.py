@@ -166,7 +166,7 @@ def test_where_does_this_sentence_come_from(stranger: Stranger, memory: Memory) 
 def test_what_would_sleep_do_now(stranger: Stranger, memory: Memory) -> None:
     stranger.click("Sleep", within="header")
     stranger.click(re.compile("would do"))
-    stranger.click("Also what is not old enough")
+    stranger.click("Include memories that are too new")
 
     stranger.sees("team", "4")
     assert len(memory.list(tier=Tier.WORKING).memories) == 4
