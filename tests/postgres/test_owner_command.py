@@ -128,7 +128,8 @@ def test_a_group_gets_members_and_goes() -> None:
         printed("add", name)
     assert "mnem owner group join team OWNER" in printed("group", "add", "team")
     assert "no members; mnem owner group join" in printed("group", "list", "team")
-    assert printed("group", "join", "team", "anna") == "anna may read, write in team\n"
+    may = "anna may read, write in team\nbert may read, write in team\n"
+    assert printed("group", "join", "team", "anna", "bert") == may
     printed("group", "join", "team", "bert", "--scopes", "read")
 
     members = json.loads(printed("group", "list", "team", "--json"))

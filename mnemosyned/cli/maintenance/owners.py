@@ -292,21 +292,22 @@ def add_group(name: str) -> None:
 
 @group.command()
 @click.argument("group")
-@click.argument("member")
+@click.argument("members", nargs=-1, required=True)
 @click.option(
     "--scopes",
     default="read,write",
     show_default=True,
-    help="Scopes of the member in the group, separated by commas.",
+    help="Scopes of the members in the group, separated by commas.",
 )
 @options.json_option()
-def join(group: str, member: str, scopes: str) -> None:
-    """Make an owner a member of a group, or change what a member may do.
+def join(group: str, members: tuple[str, ...], scopes: str) -> None:
+    """Make owners members of a group, or change what members may do.
 
-    In the group, a token of the member allows only what both the token and --scopes allow.
+    In the group, a token of a member allows only what both the token and --scopes allow.
     """
-    joined = _administer(verbs.JoinGroup(group, member, _scopes_from(scopes)))
-    say_result(joined, f"{member} may {', '.join(joined.scopes)} in {group}")
+    for member in members:
+        joined = _administer(verbs.JoinGroup(group, member, _scopes_from(scopes)))
+        say_result(joined, f"{member} may {', '.join(joined.scopes)} in {group}")
 
 
 @group.command()
