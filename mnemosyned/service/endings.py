@@ -108,8 +108,8 @@ class EndingFinder:
         """Whether the background has more to read than it reads at once, as after an import."""
         self._unavailable_since: float | None = None
         """When the encoder was first seen as unavailable, by the monotonic clock; None while it is not."""
-        self._unjudged: set[int] = set()
-        """Row numbers of edited memories for which there was no time."""
+        self._has_edited = has_news
+        """Whether edited memories may have to be read again."""
         self._reading = threading.Lock()
         """Held while memories are read, which two threads would both do otherwise."""
         self.on_found: Callable[[], object] = lambda: None
@@ -118,6 +118,7 @@ class EndingFinder:
     def note_new_memories(self) -> None:
         """Note that memories were stored; return at once."""
         self._has_news = self._has_news_ahead = self._has_unlearned = True
+        self._has_edited = True
 
     def find_soon(self) -> None:
         """Find endings in up to `SOON_MAX` new memories, unless many more are unread; log errors."""
@@ -170,8 +171,10 @@ class EndingFinder:
         finally:
             self._reading.release()
         ends = time.monotonic() + (seconds or 0)
-        while self._unjudged and limit is None and not self._is_encoder_awaited():
-            found += self._judge_again([self._unjudged.pop()], is_yielding=is_yielding)
+        while self._has_edited and limit is None and not self._is_encoder_awaited():
+            edited = self.store.endings.edited(limit=1)
+            self._has_edited = bool(edited)
+            found += self._read_edited([*edited.values()], is_yielding=is_yielding)
             if time.monotonic() >= ends:
                 break
         if found:
@@ -266,33 +269,45 @@ class EndingFinder:
         the memories' statements; if that is too short, the next `find` without a limit reads all.
         `former` has the earlier texts of memories by id: rules that only the new texts state are learned.
         """
-        memories = list(self.store.endings.memories_at(positions).values())
-        late = [
-            each
-            for memory in memories
-            for each in self.learn(memory) or ()
-            if not sentences.contains_statement(
-                mask_secrets(former.get(memory.id, "")), each.learning.text
-            )
-        ]
-        if late:
-            self._store_late(late)
-        if self._judge_again(positions, ends=time.monotonic() + EDIT_S):
+        if self._read_edited(positions, former, ends=time.monotonic() + EDIT_S):
             self.on_found()
 
-    def _judge_again(
+    def _read_edited(
         self,
         positions: Sequence[int],
+        former: Mapping[str, str] | None = None,
         *,
         ends: float = float("inf"),
         is_yielding: bool = False,
     ) -> int:
-        """Store the endings of and by edited memories, until `ends`; return how many changed.
+        """Store rules, and until `ends` endings, of and by edited memories; return how many endings changed.
 
-        Memories for which there was no time are noted in `_unjudged`.
+        The memories stay marked if there is no time, or the encoder is loading. Without `former`, their earlier
+        texts by id are those of their last revisions.
         """
+        marks = self.store.endings.edited(positions=positions)
         edited = self.store.endings.memories_at(positions)
         memories = list(edited.values())
+        late: list[LateLearning] = []
+        is_learned = True
+        for memory in memories:
+            learned = self.learn(memory)
+            is_learned &= learned is not None
+            if learned:
+                text = (
+                    self._read_former(memory.id)
+                    if former is None
+                    else former.get(memory.id, "")
+                )
+                late += [
+                    each
+                    for each in learned
+                    if not sentences.contains_statement(
+                        mask_secrets(text), each.learning.text
+                    )
+                ]
+        if late:
+            self._store_late(late)
         found: dict[int, None] = {}
         for memory in memories:
             new_statements = statements.read_statements(memory.content)
@@ -313,8 +328,8 @@ class EndingFinder:
             ends=ends,
             is_yielding=is_yielding,
         )
-        if judgment.done < len(memories) + len(further):
-            self._unjudged.update(positions)
+        is_done = is_learned and judgment.done == len(memories) + len(further)
+        self._has_edited |= not is_done
         rest = self._judge(memories[judgment.done :], None)  # nothing is withdrawn
         near = [
             row + distance
@@ -330,7 +345,12 @@ class EndingFinder:
         rest.endings = [
             each for each in (*judgment.endings, *rest.endings) if known & each.involved
         ]
-        return self._store_judgment(rest)
+        return self._store_judgment(rest, read_again=[*marks] if is_done else [])
+
+    def _read_former(self, id: str) -> str:
+        """Return the last earlier text of a memory; empty if none is kept."""
+        revisions = self.store.changes.revisions(id)
+        return next((each.text for each in revisions if each.text), "")
 
     def _store_judgment(
         self,
@@ -338,9 +358,10 @@ class EndingFinder:
         *,
         read_at: datetime | None = None,
         read_up_to: int | None = None,
+        read_again: Sequence[int] = (),
     ) -> int:
-        """Store endings, withdraw refuted ones, mark rows to `read_up_to` as read; return how many changed."""
-        if not judgment.endings and read_up_to is None:
+        """Store endings, withdraw refuted ones, and mark memories as read; return how many endings changed."""
+        if not (judgment.endings or read_again) and read_up_to is None:
             return 0
         return self.store.endings.add(
             judgment.endings,
@@ -348,6 +369,7 @@ class EndingFinder:
             judged=judgment.judged,
             read_at=read_at,
             read_up_to=read_up_to,
+            read_again=read_again,
         )
 
     def _store_late(

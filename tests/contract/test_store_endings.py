@@ -40,6 +40,7 @@ NEW = MemoryRecord(
     content="The staging server now listens on port 9090.",
     created_at=MORNING + timedelta(days=2),
 )
+HELLO = replace(OLD, content=f"Hello, Ben. {OLD.content[7:]}")
 AGAIN = replace(NEW, id="again", content="The staging server now listens on 9191.")
 GONE = replace(NEW, content="The staging server no longer listens on port 8080.")
 RENAMED = replace(NEW, content="Staging moved to port 9090.", role="user")
@@ -63,6 +64,14 @@ def newer(store: MemoryStore) -> list[str]:
 def unread(store: MemoryStore) -> dict[str, int]:
     """The rows of the memories that are still to be read."""
     return {each.id: row for row, each in store.endings.unread(limit=10).items()}
+
+
+def reword(store: MemoryStore, memory: MemoryRecord) -> None:
+    """Edit a stored memory to the text of `memory`, which it does not have."""
+    before = store.memories.get(memory.id)
+    assert isinstance(before, MemoryRecord)
+    after = replace(before, content=memory.content)
+    store.changes.edit([MemoryEdit(before=before, after=after)], now=MORNING)
 
 
 def unlearned(store: MemoryStore) -> list[str]:
@@ -659,12 +668,53 @@ def test_the_background_reads_the_newer_memories_for_which_an_edit_had_no_time(
     two.endings.add([], read_up_to=max(rows.values()))
     finder = make_finder(two)
     finder.find_in_background()
+    reword(two, HELLO)
 
     finder.find_again([rows["old"]], {})
     assert newer(two) == []
     finder.find_in_background()
 
     assert newer(two) == ["new"]
+    assert two.endings.edited() == {}
+
+
+def test_an_edit_that_a_killed_daemon_did_not_read_is_read_at_the_next_start(
+    two: MemoryStore,
+) -> None:
+    two.endings.add([], read_up_to=max(unread(two).values()))
+    reword(two, HELLO)
+    reword(two, OLD)
+    assert len(two.endings.edited()) == 2
+
+    make_finder(two).find_in_background()
+
+    assert newer(two) == ["new"]
+    assert two.endings.edited() == {}
+
+
+def test_an_edit_while_its_memory_is_read_is_read_again(two: MemoryStore) -> None:
+    reword(two, HELLO)
+    marks = two.endings.edited()
+    reword(two, OLD)
+
+    two.endings.add([], read_again=[*marks])
+
+    assert [*two.endings.edited().values()] == [*marks.values()]
+
+
+def test_a_rule_of_an_edited_memory_is_learned_once_the_encoder_is_loaded(
+    two: MemoryStore,
+) -> None:
+    reword(two, HELLO)
+    row = unread(two)["old"]
+    answers: list[list[LateLearning] | None] = [None, []]
+    finder = make_finder(two, learn=lambda _: answers.pop(0))
+
+    finder.find_again([row], {})
+    assert two.endings.edited()
+    finder.find_again([row], {})
+
+    assert two.endings.edited() == {}
 
 
 def test_an_edit_reads_the_likeliest_newer_memory_first(store: MemoryStore) -> None:

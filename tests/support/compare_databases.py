@@ -16,6 +16,7 @@ OWN_OF_A_FILE = frozenset(
         "daily_figures",  # of this machine
         "detail",  # compared by the view detail_of, without the numbers of kinds
         "detail_kind",
+        "edited_memory",  # which memories this file has to read again
         "embedding",
         "embedding_model",
         "ending_progress",  # how far this file was read
@@ -38,6 +39,7 @@ NUMBERED = frozenset(
         "daily_figures",
         "detail",
         "detail_kind",
+        "edited_memory",
         "ending_progress",
         "learned",
         "reindexing",

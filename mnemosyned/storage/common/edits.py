@@ -178,10 +178,10 @@ class EditTransaction:
             if former:
                 copy = msgspec.convert(former, ForgottenCopy)
                 self._learnings.put_back(id, copy, [seq])
-            elif edit.undoes:
-                # An edit of an earlier version, or a moved one: its endings are found again.
-                read = {"position": seq - 1}
-                session.update("ending_progress", read, f"AND position >= {seq:d}")
+            else:
+                session.insert(
+                    "edited_memory", mark=session.new_number(), memory_seq=seq
+                )
             for learning in () if former else edit.learnings:
                 self._learnings.keep(learning)
         if edit.is_moved or former:

@@ -30,6 +30,8 @@ _BY_NEWER = "AND newer_id = ANY(%(ids)s::text[])"
 _key = attrgetter("older", "newer", "older_place", "older_start", "older_end")
 ENDINGS_OF_MAX = 1_000
 """Endings read for one answer."""
+EDITED_MAX = 1_000
+"""Marks of edited memories read at once."""
 
 
 def forget_endings(
@@ -147,6 +149,27 @@ class EndingStore(StorePart):
         return session.newest_memory() - read
 
     @reads
+    def edited(
+        self,
+        session: CommonSession,
+        *,
+        positions: Sequence[int] | None = None,
+        limit: int = EDITED_MAX,
+    ) -> dict[int, int]:
+        """Return {mark: row number} of up to `limit` edited memories to be read again, the first edit first.
+
+        With `positions`, only the memories with these row numbers are returned.
+        """
+        where = {} if positions is None else {"memory_seq": positions}
+        rows = session.select(
+            "edited_memory",
+            "mark, memory_seq",
+            f"ORDER BY mark LIMIT {limit:d}",
+            **where,
+        )
+        return dict(rows.fetchall())
+
+    @reads
     def memories_at(
         self, session: CommonSession, positions: Sequence[int]
     ) -> dict[int, values.MemoryRecord]:
@@ -161,6 +184,7 @@ class EndingStore(StorePart):
         judged: Sequence[str] = (),
         read_at: datetime | None = None,
         read_up_to: int | None = None,
+        read_again: Sequence[int] = (),
     ) -> int:
         """Add unknown endings, and withdraw refuted ones; return how many were added or withdrawn.
 
@@ -168,14 +192,17 @@ class EndingStore(StorePart):
         memory no longer begins with its text in `texts` ({id: text}). Stored endings by the newer memories
         `judged` are deleted if they are not in `endings`, not undone, and not found after `read_at`, when the
         memories were read. Summaries of the older memories are emptied, to be rewritten. In the same
-        transaction, all memories up to the row number `read_up_to` are marked as read. With `read_up_to`, the
-        call does not wait for the disk: after a crash, these memories are read again.
+        transaction, all memories up to the row number `read_up_to` are marked as read, and the marks
+        `read_again` of edited memories are deleted. With either, the call does not wait for the disk: after a
+        crash, these memories are read again.
         """
 
         def change(session: CommonSession) -> int:
             if read_up_to is not None:
                 session.delete("ending_progress")
                 session.insert("ending_progress", position=read_up_to)
+            if read_again:
+                session.delete("edited_memory", mark=read_again)
             if not (endings or judged):  # as of most memories
                 return 0
             withdrawn = _withdraw_endings(session, judged, endings, read_at)
@@ -187,7 +214,7 @@ class EndingStore(StorePart):
                 empty_summaries(session, changed)
             return len(changed)
 
-        return self._engine.write(change, durable=read_up_to is None)
+        return self._engine.write(change, durable=read_up_to is None and not read_again)
 
     @writes
     def mark_all_unread(self, session: CommonSession) -> None:
