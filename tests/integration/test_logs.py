@@ -378,6 +378,17 @@ def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             "now edit undone: 2 memories",
         ),
         ({"event": "forgotten", "count": 3, "complete": True}, "now forgot 3 memories"),
+        (
+            {
+                "event": "request_failed",
+                "level": "error",
+                "exception": [
+                    {"exc_type": "StorageFailed", "exc_value": "full", "frames": [{}]},
+                    {"exc_type": "OSError", "exc_value": "", "frames": []},
+                ],
+            },
+            "now error: request failed  exception=StorageFailed: full (mnem logs --json has the traceback)",
+        ),
     ],
 )
 def test_an_entry_is_shown_in_words_at_its_local_time(

@@ -238,6 +238,11 @@ def readable_line(line: str) -> str:
         return line
     if not isinstance(entry, dict) or "event" not in entry:
         return line
+    match entry:
+        case {"exception": [{"exc_type": kind, "exc_value": message}, *_]}:
+            entry["exception"] = (
+                f"{kind}: {message} (mnem logs --json has the traceback)"
+            )
     level, timestamp = entry.pop("level", "info"), str(entry.pop("timestamp", ""))
     with suppress(ValueError):
         moment = instants.in_zone(datetime.fromisoformat(timestamp), None)
@@ -251,10 +256,8 @@ def readable_line(line: str) -> str:
     ]
     parts = [" ".join(filter(None, head))]
     for name, value in entry.items():
-        is_text = isinstance(value, str)
-        parts.append(
-            f"{name}={value if is_text else msgspec.json.encode(value).decode()}"
-        )
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        parts.append(f"{name}={text}")
     return "  ".join(parts)
 
 
