@@ -25,6 +25,7 @@ from mnemosyned.text.dates.mentions import announced_start
 from mnemosyned.text.endings import plain, rating
 from mnemosyned.text.endings.clauses import locate_clauses
 from mnemosyned.text.endings.statements import read_statements
+from mnemosyned.text.terms import length_in_letters
 from mnemosyned.text.tokens import (
     CALENDAR,
     COMMONPLACE_KINDS,
@@ -555,7 +556,10 @@ def find_subject(text: str) -> frozenset[str]:
         for token in (*tokens, *tokenize(_JOINTS.sub(" ", names)))
         if token.kind not in COMMONPLACE_KINDS
         and token.stem not in _GENERAL
-        and (len(token.stem) >= SUBJECT_CHARS_MIN or token.kind in EXACT_KINDS)
+        and (
+            length_in_letters(token.stem) >= SUBJECT_CHARS_MIN
+            or token.kind in EXACT_KINDS
+        )
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
+from mnemosyned.text.languages.tables import CHINESE_WORDS
 from mnemosyned.text.rule_files import compile_on_use, read_tables
 from mnemosyned.text.sentences import SENTENCE_CHARS_MAX, UNSPACED
 from mnemosyned.text.terms import COMMON_WORDS, STOP_WORDS, light_stem
@@ -82,6 +83,7 @@ _EXACT = compile_on_use(
 _EDGE = " \t\"'`“”‘’«»„()[]{}<>,.;:!?…*|·•–—。、，！？；：「」『』（）【】"
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _PARTICLES = "的了是和与们这那也都就还把被"
+_KANA = re.compile("[\u3040-\u30ff]")
 _UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
 _LETTER = rf"(?:(?![\u3040-\u30ff{_HAN}])[^\W_])"
 _SPACED = rf"(?:(?![{UNSPACED}])[^\W_])"
@@ -237,6 +239,7 @@ def _find_exact_kind(text: str) -> TokenKind | None:
 
 def _split_compound_chunk(core: str, *, closes: bool) -> Iterator[TextToken]:
     """Yield the tokens of a chunk with several words or values: `a/b`, JSON, Chinese."""
+    has_kana = _KANA.search(core) is not None
     for match in _INNER.finditer(core):
         run, end = match[0], match.end()
         tail = core[end : end + 1] != "-" if end < len(core) else closes
@@ -246,7 +249,7 @@ def _split_compound_chunk(core: str, *, closes: bool) -> Iterator[TextToken]:
                 kind = _MONEY if run[-1] in "円元" else _DATE
             yield TextToken(run.lower(), run, kind, capital=False, closes=tail)
         elif match["han"]:
-            yield from _split_han_run(run, closes=tail)
+            yield from _split_han_run(run, closes=tail, has_kana=has_kana)
         elif match["particle"]:
             yield TextToken(run, run, _COMMON, capital=False, closes=tail)
         elif exact_kind := _find_exact_kind(run):
@@ -255,26 +258,28 @@ def _split_compound_chunk(core: str, *, closes: bool) -> Iterator[TextToken]:
             yield _make_word_token(run, closes=tail)
 
 
-def _split_han_run(run: str, *, closes: bool) -> Iterator[TextToken]:
-    """Yield a token for a short run of Chinese characters, or for each pair of a longer run."""
-    if 1 < len(run) <= HAN_WORD_MAX:
-        cue = RULING if _HAN_RULING.search(run) else 1.0
-        label = run.endswith(LABEL_ENDINGS)
+def _split_han_run(run: str, *, closes: bool, has_kana: bool) -> Iterator[TextToken]:
+    """Yield a token for a short run of Han characters beside kana, or for each word of another run."""
+    words = [(0, len(run), "word")]
+    if not has_kana or len(run) > HAN_WORD_MAX:
+        found = CHINESE_WORDS.finditer(run)
+        words = [(*match.span(), match.lastgroup or "") for match in found]
+    for start, end, kind in words:
+        word = run[start:end]
+        if kind.startswith("empty"):
+            continue
+        has_content = end - start > 1 or (kind == "number" and word != "一")
+        cue = RULING if has_content and _HAN_RULING.search(word) else 1.0
         yield TextToken(
-            run,
-            run,
-            _WORD,
+            word,
+            word,
+            _WORD if has_content else _COMMON,
             capital=False,
-            closes=closes,
+            closes=closes and end == len(run),
             cue=cue,
-            label=label,
+            label=has_content and word.endswith(LABEL_ENDINGS),
             notable=cue > 1,
         )
-        return
-    # The borders of words are unknown: overlapping pairs only show repetition.
-    for start in range(max(len(run) - 1, 1)):
-        pair = run[start : start + 2]
-        yield TextToken(pair, pair, _COMMON, capital=False, closes=True)
 
 
 def _make_word_token(word: str, *, closes: bool) -> TextToken:

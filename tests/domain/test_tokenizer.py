@@ -12,6 +12,7 @@ from mnemosyned.text.tokens import (
     RULING,
     TokenKind,
     emphasis_factor,
+    find_keywords,
     tokenize,
 )
 
@@ -196,3 +197,17 @@ def test_a_period_names_its_day_or_its_two_ends() -> None:
     assert dates.format_period(first, first) == "Mon 8 May 2023"
     assert dates.format_period(first, first.replace(day=9)) == "8–9 May 2023"
     assert dates.format_period(first, june) == "8 May 2023 – 8 June 2023"
+
+
+@each_case(("text", "keywords"), [
+    ("我们每周四下午三点发布。", {"周四", "下午三点", "发布"}),
+    ("支付由王磊负责，物流由李娜负责。", {"支付", "王磊", "物流", "李娜"}),
+    ("登录失败五次就锁定账号。", {"登录", "失败", "五", "锁定", "账号"}),
+    ("图片大小上限定的是多少？", {"图片", "大小", "上限"}),
+    # Japanese compounds stay whole.
+    ("検証環境のサーバー", {"検証環境", "サーバー"}),
+])  # fmt: skip
+def test_a_chinese_sentence_has_its_words_as_keywords(
+    text: str, keywords: set[str]
+) -> None:
+    assert find_keywords(text) == keywords

@@ -15,7 +15,13 @@ from functools import lru_cache
 from itertools import chain, takewhile
 from typing import NamedTuple, Protocol
 
-from mnemosyned.text.languages.tables import COUNTS, LANGUAGES, MONTHS, WEEKDAYS
+from mnemosyned.text.languages.tables import (
+    CHINESE_WORDS,
+    COUNTS,
+    LANGUAGES,
+    MONTHS,
+    WEEKDAYS,
+)
 from mnemosyned.text.rule_files import compile_on_use, read_tables
 from mnemosyned.text.sentences import QUESTION_MARKS, split_sentences
 from mnemosyned.text.terms import (
@@ -69,7 +75,7 @@ class LanguageRules:
         """Read the patterns and words of a table; `code` is that of its language."""
         self.code = code
         self.joints = table["joints"]
-        self.is_spaced = "tokens" not in table
+        self.is_spaced = "letters" not in table
         others = ("empty", "joints")
         texts = {name: text for name, text in table.items() if name not in others}
         hints = "|".join(f"(?:{texts[name]})" for name in CUES)
@@ -85,6 +91,8 @@ class LanguageRules:
             "hint": compile_on_use(f"{before}(?:{hints})"),
             "joints": compile_on_use(joints),
         }
+        if code == "zh":
+            self.patterns["tokens"] = CHINESE_WORDS
         words = table.get("empty", "")
         for each in LANGUAGES:
             if each.code == code:

@@ -165,6 +165,9 @@ def numbers_by_word(tables: Iterable[Sequence[str]], *, first: int) -> dict[str,
     }
 
 
+CHINESE_WORDS = compile_on_use(read_tables(__file__, "chinese.toml")["words"])
+"""Pattern of the words of Chinese text in lower case; the name of the last group is the kind of a word: `word`,
+`name`, `number`, `when` or `day`, or `empty` for a function word, each perhaps with a digit."""
 MONTHS = numbers_by_word((language.months for language in LANGUAGES), first=1)
 WEEKDAYS = numbers_by_word((language.weekdays for language in LANGUAGES), first=0)
 COUNTS = numbers_by_word((language.counts for language in LANGUAGES), first=1)
