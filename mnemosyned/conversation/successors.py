@@ -21,6 +21,7 @@ from mnemosyned.conversation.learnings.relevance import concerns_health
 from mnemosyned.memory import engine_ports, injections, values
 from mnemosyned.memory.endings import mark_ended_clauses
 from mnemosyned.search.query import MAIN_SHARE, Match, RankedResult
+from mnemosyned.search.ranking import store_index_of
 from mnemosyned.text.dates.mentions import announced_start
 from mnemosyned.text.endings import plain, rating
 from mnemosyned.text.endings.clauses import locate_clauses
@@ -376,14 +377,22 @@ class SuccessorFinder:
             and (not is_on_health or concerns_health(each.text))
         ]
         rated: list[tuple[float, int]] = []
+        older = self._memories.get(quote.source_id)
         for _, place in nlargest(RATED_MAX, newer):
-            is_newer_rule = self._statements[-place].memory.id in self._rules
+            said = self._statements[-place]
+            if (
+                older
+                and older.member != said.memory.member
+                and any("i" in each.signs for each in read_statements(said.text))
+            ):
+                continue
+            is_newer_rule = said.memory.id in self._rules
             # A rule either surely replaces a fact or has nothing to do with it.
             needed = SURE_MIN if is_newer_rule and not is_rule else least
             likenesses = self._list_likenesses(quote, -place)
             odds = ODDS + sum(map(mul, WEIGHTS, likenesses))
             if odds + WORDS_ODDS_MAX >= needed:
-                text = self._statements[-place].text
+                text = said.text
                 words = _compare_words(quote.text, text)
                 odds += sum(map(mul, WEIGHTS[len(likenesses) :], words))
                 if odds >= needed:
@@ -523,6 +532,7 @@ def put_successors_first(
             created_at=match.created_at,
             session=match.session,
             role=match.role,
+            metadata={values.MEMBER_FIELD: store_index_of(match.position)},
         )
         for id, match in ((id, by_position[int(id)]) for id in place_of)
     ]

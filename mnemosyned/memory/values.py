@@ -27,6 +27,10 @@ class Tier(StrEnum):
     ARCHIVE = "archive"
 
 
+MEMBER_FIELD = "member"
+"""The name of the member who wrote a memory of a group, in its metadata."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRecord:
     """One memory, word for word, in working memory or the archive."""
@@ -60,6 +64,11 @@ class MemoryRecord:
     def lasting(self) -> bool:
         """Whether a summary may mention the memory: it is not superseded and does not expire."""
         return self.valid_until is None and self.superseded_at is None
+
+    @property
+    def member(self) -> Any:  # noqa: ANN401 metadata may have any value
+        """The member who wrote it, if it is of a group: two members who say "I" are two people."""
+        return self.metadata.get(MEMBER_FIELD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -526,6 +526,16 @@ class EndingFinder:
                 self.gate.yield_to_requests()
             words = sought_words(statement)
             older = self._find_matches(words, until=memory.created_at)
+            if "i" in statement.signs and memory.member is not None:
+                # Nobody moves because another member of the group has moved.
+                positions = [match.position for match in older]
+                said = self.store.endings.memories_at(positions)
+                older = [
+                    match
+                    for match in older
+                    if match.position in said
+                    and said[match.position].member == memory.member
+                ]
             projects = self.store.agents.projects_of(
                 list({memory.session, *(match.session for match in older)})
             )

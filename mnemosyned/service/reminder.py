@@ -327,24 +327,24 @@ class Reminder:
             owner: asked.groups[owner]()
             for owner in {hit.owner or "" for hit in shared}
         }
-        projects = {
-            owner: memory.store.agents.projects_of([hit.session for hit in shared])
-            for owner, memory in groups.items()
-        }
-        here = ("", asked.session.project)
-        free = [
-            values.MemoryRecord(
-                id=line.id,
-                content=line.content,
-                created_at=line.created_at,
-                session=line.id,
-                source=_name_source(hit),
-                role=line.role,
+        free: list[values.MemoryRecord] = []
+        for owner, memory in groups.items():
+            records = memory.store.memories.existing(
+                [
+                    line.id
+                    for hit, line in found
+                    if hit.owner == owner and all(each.clause for each in line.ended)
+                ]
             )
-            for hit, line in found
-            if projects[hit.owner or ""].get(hit.session, "") in here
-            and all(each.clause for each in line.ended)
-        ] + [
+            projects = memory.store.agents.projects_of(
+                [each.session for each in records]
+            )
+            free += [
+                replace(each, session=each.id, source=_name_source(owner, each.source))
+                for each in records
+                if projects.get(each.session, "") in ("", asked.session.project)
+            ]
+        free += [
             values.MemoryRecord(
                 id=line.quote.id,
                 content=line.quote.text,
@@ -620,7 +620,7 @@ class Reminder:
                     id=line.id,
                     text=asked.edits.text_of(line.id) or text,
                     said=line.created_at,
-                    source=_name_source(hit),
+                    source=_name_source(hit.owner, hit.source),
                     speaker=line.role,
                     reason=reason,
                 )
@@ -639,9 +639,9 @@ def _shorten(text: str) -> str:
     return " ".join(text.split())[:QUERY_CHARS_MAX]
 
 
-def _name_source(hit: values.Hit) -> str:
-    """Return the source of a hit, after the group whose memory it is from."""
-    return ": ".join(filter(None, (hit.owner, hit.source)))
+def _name_source(owner: str | None, source: str | None) -> str:
+    """Return the source of a memory, after the group whose memory it is from."""
+    return ": ".join(filter(None, (owner, source)))
 
 
 def _compare(score: float, least: float) -> str:

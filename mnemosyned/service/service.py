@@ -653,5 +653,5 @@ class MemoryService:
 
 def _name_member(draft: ports.Draft, member: str) -> ports.Draft:
     """Return the draft of a group's memory with the name of the member who wrote it in the metadata."""
-    metadata = {**draft.memory.metadata, "member": member}
+    metadata = {**draft.memory.metadata, values.MEMBER_FIELD: member}
     return replace(draft, memory=replace(draft.memory, metadata=metadata))

@@ -445,3 +445,31 @@ def test_a_prompt_is_told_what_a_group_changed_of_ones_own_statement(
 
     assert f"[2026-03-16, team] {newer} (earlier: [2026-03-02] {older})" in told
     assert anna.call("endings")["endings"] == []
+
+
+def test_nobody_changes_what_another_member_says_of_themselves(
+    anna: Memory, bert: Memory
+) -> None:
+    share(anna, "I run tests with tox", role="user", created_at="2026-03-02")
+    share(bert, "I run tests with tox at home", role="user", created_at="2026-03-03")
+    share(bert, "I no longer run tests with tox", role="user", created_at="2026-03-09")
+    share(anna, "The scanner is in room 12", created_at="2026-03-02")
+    share(bert, "The scanner is now in room 31", created_at="2026-03-09")
+
+    ended = anna.call("endings", owner="team")["endings"]
+
+    assert {(each["sentence"], each["successor"]) for each in ended} == {
+        ("I run tests with tox at home", "I no longer run tests with tox"),
+        ("The scanner is in room 12", "The scanner is now in room 31"),
+    }
+
+
+def test_a_prompt_is_told_of_no_member_what_another_one_did(
+    anna: Memory, bert: Memory
+) -> None:
+    share(anna, "My favorite editor is Vim", owner="anna", created_at="2026-03-02")
+    share(bert, "My favorite editor is Emacs now", created_at="2026-03-09")
+
+    told = told_by_hook(anna, "Which one is my favorite editor?")
+
+    assert "- [2026-03-02] My favorite editor is Vim\\n" in told
