@@ -185,6 +185,7 @@ def test_a_noun_that_another_language_has_as_a_stop_word_is_asked_for() -> None:
     "Was ist gestern passiert?", "¿Qué hice ayer?", "il mese scorso",
     "what did we decide on 18 November?", "was haben wir gestern besprochen?",
     "cosa abbiamo deciso ieri?", "¿qué dije ayer?", "qu'est-ce qu'on a décidé hier ?",
+    "昨日は何をした？", "先週の水曜に何を決めた？", "昨天做了什么？", "어제 뭐 했지?",
 ])  # fmt: skip
 def test_a_question_for_a_time_alone_is_known(text: str) -> None:
     assert parse_times(text, NOW).only_time
@@ -198,6 +199,7 @@ def test_a_question_for_a_time_alone_is_known(text: str) -> None:
     "give it to an engineer", "qual è la segunda opção", "op de 3e plaats", "it runs with 3.10",
     "is it on the 3rd floor", "room 2024", "the next step", "which Q4 model do we use",
     "week 3 of the course", "a week 3 exam", "weeks 3-4", "KW 60",
+    "毎週火曜の定例", "每周一的例会", "一周三次", "매주 월요일", "週次レポート",
 ])  # fmt: skip
 def test_other_words_numbers_and_verbs_mean_no_time(text: str) -> None:
     assert parse_times(text, NOW).spans == ()

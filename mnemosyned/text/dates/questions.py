@@ -37,7 +37,13 @@ from mnemosyned.text.rule_files import (
     read_patterns,
     read_tables,
 )
-from mnemosyned.text.terms import WORD, fold_case, is_vague, with_words_apart
+from mnemosyned.text.terms import (
+    WORD,
+    fold_case,
+    is_vague,
+    may_be_unspaced,
+    with_words_apart,
+)
 
 _DAY = timedelta(days=1)
 _WEEK = 7 * _DAY
@@ -516,7 +522,11 @@ class _TimeReader:
             order = None
         elif order is TimeOrder.CURRENT:  # "is it still on Wednesday" asks of today
             return QuestionTimes((), self._text, order=order, subject_text=subject)
-        words = WORD.findall(fold_case(self._unmatched))
+        words = [
+            fold_case(word)
+            for word in WORD.findall(self._unmatched)
+            if word.isascii() or not _ASIAN_ASKING.fullmatch(word)
+        ]
         only_asks = any(map(frozenset(words).issubset, _question_words_by_language()))
         is_vague_question = only_asks or all(
             is_vague(word) or word in _ENGLISH_DEEDS for word in words
@@ -577,12 +587,52 @@ _TranslationRules = tuple[frozenset[str], Sequence[tuple[re.Pattern[str], Transl
 
 def translate_times(text: str) -> str:
     """Return a text with the time expressions of other languages translated into English."""
+    if may_be_unspaced(text):
+        for pattern, form in _compile_asian_rules():
+            text = pattern.sub(partial(_translate_asian, form=f" {form} "), text)
+        text = text.strip()
     words = set(WORD.findall(fold_letters(text)))
     for hints, rules in compile_translation_rules():
         if not hints.isdisjoint(words):
             for pattern, translation in rules:
                 text = pattern.sub(translation, text)
     return text
+
+
+@cache
+def _compile_asian_rules() -> list[tuple[re.Pattern[str], str]]:
+    """Return (pattern, English form) of the time expressions in Chinese, Japanese and Korean."""
+    return [
+        (re.compile(fill_parts(pattern, _ASIAN_PARTS)), form)
+        for pattern, form in _TABLES["asian"]
+    ]
+
+
+def _translate_asian(match: re.Match[str], *, form: str) -> str:
+    """Return the English form of a time expression, such as "{w} of last week"."""
+    names = match.groupdict()
+    if weekday := names.get("w"):
+        (day,) = (char for char in weekday if char in _ASIAN_DAYS)
+        names["w"] = WEEKDAY_NAMES[_ASIAN_DAYS.index(day) % len(WEEKDAY_NAMES)]
+    if count := names.get("n"):
+        names["n"] = str(_ASIAN_COUNTS.find(count) + 1 or count)
+    if (month := names.get("m")) and not 0 < int(month) <= len(MONTH_NAMES):
+        return match[0]
+    return form.format_map(names | {"m": MONTH_NAMES[int(month or 1) - 1]})
+
+
+_ASIAN_DAYS, _ASIAN_COUNTS = (
+    "月火水木金土日一二三四五六天월화수목금토일",
+    "一二三四五六七八九十",
+)
+_ASIAN_ASKING = compile_on_use(_TABLES["asian_asking"])
+_ASIAN_PARTS = {
+    "w": "(?P<w>(?:周|星期|礼拜)[一二三四五六日天]|[月火水木金土日]曜|[월화수목금토일]요)[日일]?",
+    "n": r"(?P<n>\d{1,3}|[一二三四五六七八九十])",
+    "d": r"(?P<d>\d{1,2})",
+    "m": r"(?<!\d)(?P<m>\d{1,2})",
+    "y": r"(?<!\d)(?P<y>(?:19|20)\d\d)",
+}
 
 
 @lru_cache(maxsize=1)
