@@ -58,12 +58,9 @@ def plan_text(plan: ToolPlan, *, whole: bool) -> str:
             lines.append(
                 _fill_paragraph(f"written by `{' '.join(change.entry.add[:3])}`")
             )
-    if not plan.problems:
-        lines += [
-            diff_text(change, shown(change.file), whole=whole)
-            for change in plan.changed_files
-        ]
-    if plan.problems or not plan.changed_files:
+    changed = [] if plan.problems else plan.changed_files
+    lines += [diff_text(each, shown(each.file), whole=whole) for each in changed]
+    if not changed:
         lines.append(_fill_paragraph("no change"))
     return "\n".join(lines)
 
