@@ -420,6 +420,13 @@ COMMENTS = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im H
     ("when the build is done, tell me every time", [0.9], "when the build is done, tell me every time"),
     ("Payments over 500 go through Ines.", [0.9], "Payments over 500 go through Ines."),
     ("Changes to seeds go through Ines.", [0.9], "Changes to seeds go through Ines."),
+    ("返答は日本語でお願いします。", [0.7], "返答は日本語でお願いします。"),
+    ("追加するときは相談してください。", [0.5], "追加するときは相談してください。"),
+    ("このファイルを消さないで、名前だけ変えて。", [0.7], None),
+    ("大改前先给我看计划。", [0.5], "大改前先给我看计划。"),
+    ("不要删这个文件，只改名字。", [0.7], None),
+    ("一直以来谢谢你。", [0.0], None),
+    ("커밋하기 전에는 린트를 돌려요.", [0.5], "커밋하기 전에는 린트를 돌려요."),
     ("cards titled 'in this one' go to the front", [0.9], "cards titled 'in this one' go to the front"),
 ])  # fmt: skip
 def test_a_sentence_is_a_rule_by_its_rating_unless_it_is_a_question(
