@@ -47,8 +47,9 @@ from mnemosyned.memory.engine_ports import (
     owner_of,
 )
 from mnemosyned.service.audit import REQUESTER, AuditLog, Requester
+from mnemosyned.service.intake import MEMBER
 from mnemosyned.service.owners import OwnerLimiter, administer
-from mnemosyned.service.service import MEMBER, Groups, MemoryService
+from mnemosyned.service.service import Groups, MemoryService
 from mnemosyned.verbs import conversation, facade, memories, retention, upkeep
 from mnemosyned.verbs.exchange import EXPORT_PATH, CutOff
 from mnemosyned.verbs.listing import Listed, ListMemories
@@ -392,9 +393,8 @@ class OwnerResources:
         self._limits.use_request(sender.owner)
         self._tokens.owners.note_use(sender.owner, sender.token)
         holder = _choose_memory(sender, request)
-        MEMBER.set((0, ""))
-        if holder and holder.group:
-            MEMBER.set((holder.owner, sender.owner_name))
+        group = holder.owner if holder and holder.group else 0
+        MEMBER.set((group, sender.owner_name))
         if self._audit:
             cache, _ = self._read_login(request.headers)
             via = "token" if cache is self._tokens else "provider"

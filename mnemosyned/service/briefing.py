@@ -15,7 +15,7 @@ from mnemosyned.ids import made_at, new_id
 from mnemosyned.memory import engine_ports, injections as ledger, listing, ports, values
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.values import Learning, LearningScope, MemoryRecord
-from mnemosyned.service.intake import clean_learning_text
+from mnemosyned.service.intake import MEMBER, clean_learning_text
 from mnemosyned.text import frames, token_counts, tokens
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs import conversation
@@ -153,9 +153,10 @@ class BriefingService:
         open_tasks = [quote for quote in unfinished.quotes if quote.id in tasks]
         unfinished = replace(unfinished, quotes=open_tasks)
         rest = replace(rest, quotes=[*done, *rest.quotes])
-        return injected.assemble_sections(
-            [*first, unfinished, rest], chars_max=BRIEFING_CHARS_MAX
-        )
+        sections = [*first, unfinished, rest]
+        if MEMBER.get()[0]:
+            sections = name_members(sections, [self.store])
+        return injected.assemble_sections(sections, chars_max=BRIEFING_CHARS_MAX)
 
     def _select_statements(
         self,
@@ -363,6 +364,45 @@ def quote_memory(
         speaker=memory.role,
         reason=reason,
     )
+
+
+def name_members(
+    sections: Sequence[injected.InjectedSection], groups: Iterable[ports.MemoryStore]
+) -> list[injected.InjectedSection]:
+    """Return the sections with other members of `groups` as the speakers of what they wrote there.
+
+    An agent would otherwise take "I" in their lines for its own user.
+    """
+    told = [
+        quote
+        for section in sections
+        for line in section.quotes
+        for quote in (line, *line.related)
+    ]
+    ids = list({quote.source_id for quote in told})
+    _, asking = MEMBER.get()
+    members = {
+        each.id: str(each.member)
+        for store in groups
+        for each in store.memories.existing(ids)
+        if each.role != briefing.ASSISTANT and each.member not in (None, asking)
+    }
+
+    def name(quote: injected.InjectedQuote) -> injected.InjectedQuote:
+        """Return a quote with the member's name, after the kind of a learning."""
+        speaker = members.get(quote.source_id)
+        if speaker and quote.memory:
+            speaker = f"{quote.speaker} of {speaker}"
+        return replace(
+            quote,
+            speaker=speaker or quote.speaker,
+            related=tuple(map(name, quote.related)),
+        )
+
+    return [
+        replace(section, quotes=[name(quote) for quote in section.quotes])
+        for section in sections
+    ]
 
 
 _REASONS = {

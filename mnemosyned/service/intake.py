@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -20,6 +21,8 @@ from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
 from mnemosyned.verbs.request import Instant, instant, to_utc
 
+MEMBER: ContextVar[tuple[int, str]] = ContextVar("member", default=(0, ""))
+"""The group whose memory this thread's request is about, or 0, and the name of the owner who sent it."""
 _GIVEN = tuple(
     field.name for field in ROW_FIELDS if field.name not in ("id", "created_at")
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import ceil, log
@@ -19,9 +19,11 @@ from mnemosyned.memory import capture, injections, values
 from mnemosyned.memory.engine_ports import MemoryComparison
 from mnemosyned.service.briefing import (
     find_rules,
+    name_members,
     quote_learning,
     quote_memory,
 )
+from mnemosyned.service.intake import MEMBER
 from mnemosyned.service.service import NO_GROUPS, Groups, MemoryService
 from mnemosyned.text import sentences, terms, tokens
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
@@ -280,10 +282,17 @@ class Reminder:
                 ("Standing rules for this:", rules),
             )
         ]
-        finder = self._make_finder(asked, lines, learnings, shared)
+        opened = {hit.owner: asked.groups[hit.owner]() for hit in shared if hit.owner}
+        finder = self._make_finder(asked, lines, learnings, shared, opened)
+        sections = finder.put_newest_first(sections)
+        stores = [each.store for each in opened.values()]
+        if MEMBER.get()[0]:
+            stores = [self._store]
+        if stores:
+            sections = name_members(sections, stores)
         joined = [
             replace(section, quotes=_join_messages(section.quotes))
-            for section in finder.put_newest_first(sections)
+            for section in sections
         ]
         return injected.assemble_sections(joined, chars_max=REMINDER_CHARS_MAX)
 
@@ -318,15 +327,12 @@ class Reminder:
         lines: Sequence[BearingLine],
         learnings: Sequence[values.Learning],
         shared: Sequence[values.Hit],
+        groups: Mapping[str, MemoryService],
     ) -> successors.SuccessorFinder:
-        """Return a finder of newer statements among those read, the lines from elsewhere and hits of groups."""
+        """Return a finder of newer statements among those read, `lines` from elsewhere and hits of `groups`."""
         ids_read = {each.memory.id for each in asked.read}
         found = [(hit, line) for hit in shared for line in hit.lines or (hit,)]
         ended = {line.id: line.ended for _, line in found}
-        groups = {
-            owner: asked.groups[owner]()
-            for owner in {hit.owner or "" for hit in shared}
-        }
         free: list[values.MemoryRecord] = []
         for owner, memory in groups.items():
             records = memory.store.memories.existing(

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -100,8 +99,6 @@ R = TypeVar("R")
 Groups = Mapping[str, Callable[[], "MemoryService"]]
 """Functions that open the memories of groups, by name."""
 NO_GROUPS: Groups = {}
-MEMBER: ContextVar[tuple[int, str]] = ContextVar("member", default=(0, ""))
-"""The group whose memory this thread's request is about, and the name of the member who sent it."""
 GROUPS_S = 1.0
 """Seconds after which no other group's memory is searched for the same question."""
 
@@ -366,7 +363,7 @@ class MemoryService:
         self, drafts: Sequence[ports.Draft], action: values.Action | None = None
     ) -> verbs.RememberedMany:
         """Store drafts, all or none, queue endings and vectors, start a cycle if due; return their answers."""
-        group, member = MEMBER.get()
+        group, member = intake.MEMBER.get()
         if group and group == self.events.owner:
             drafts = [_name_member(draft, member) for draft in drafts]
         kept = self.store.memories.remember(drafts, action=action)

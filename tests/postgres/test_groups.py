@@ -362,11 +362,13 @@ def test_groups_beyond_the_limit_are_asked_by_name_alone(dsn: str) -> None:
         assert hits(anna, "who paints the barn?", owner="two")
 
 
-def told_by_hook(memory: Memory, prompt: str, *, owner: str | None = None) -> str:
+def told_by_hook(
+    memory: Memory, prompt: str, *, owner: str | None = None, session: str = "6a1f"
+) -> str:
     """What an agent is told of a prompt."""
     payload = {
         "hook_event_name": "UserPromptSubmit",
-        "session_id": "6a1f",
+        "session_id": session,
         "prompt": prompt,
         "cwd": "/home/anna/heron",
     }
@@ -396,8 +398,8 @@ def test_a_prompt_is_told_what_replaced_a_statement_of_a_group(
     told = told_by_hook(anna, "Which room is the scanner in?")
 
     assert (
-        "[2026-03-09, team] The scanner is now in room 31 "
-        "(until 2026-03-09: [2026-03-02, team] The scanner is in room 12)"
+        "[2026-03-09, team, bert] The scanner is now in room 31 "
+        "(until 2026-03-09: [2026-03-02, team, bert] The scanner is in room 12)"
     ) in told
     assert anna.call("undo_ending", id=old)["changed"] == 1
 
@@ -414,9 +416,9 @@ def test_a_chain_of_values_of_a_group_is_told_newest_first(
     told = told_by_hook(anna, "On which day do we deploy the heron service?")
 
     assert (
-        "- [2026-03-16, team] We deploy the heron service on Wednesdays now "
+        "- [2026-03-16, team, bert] We deploy the heron service on Wednesdays now "
         "(until 2026-03-16: [2026-03-09, team] We deploy the heron service on Mondays now) "
-        "(until 2026-03-09: [2026-03-02, team] We deploy the heron service on Fridays)\\n</"
+        "(until 2026-03-09: [2026-03-02, team, bert] We deploy the heron service on Fridays)\\n</"
     ) in told
 
 
@@ -443,7 +445,7 @@ def test_a_prompt_is_told_what_a_group_changed_of_ones_own_statement(
 
     told = told_by_hook(anna, prompt)
 
-    assert f"[2026-03-16, team] {newer} (earlier: [2026-03-02] {older})" in told
+    assert f"[2026-03-16, team, bert] {newer} (earlier: [2026-03-02] {older})" in told
     assert anna.call("endings")["endings"] == []
 
 
@@ -473,3 +475,16 @@ def test_a_prompt_is_told_of_no_member_what_another_one_did(
     told = told_by_hook(anna, "Which one is my favorite editor?")
 
     assert "- [2026-03-02] My favorite editor is Vim\\n" in told
+
+
+def test_an_agent_is_told_which_other_member_wrote_a_line(
+    anna: Memory, bert: Memory
+) -> None:
+    line = "I decided that the staging database of the heron project is Ibis."
+    share(bert, line, role="user", created_at="2026-03-09")
+    prompt = "What is the staging database of the heron project called?"
+
+    assert f"[2026-03-09, team, bert] {line}" in told_by_hook(anna, prompt)
+    for asking, speaker in ((anna, "bert"), (bert, "user")):
+        told = told_by_hook(asking, prompt, owner="team", session=speaker)
+        assert f"[2026-03-09, {speaker}] {line}" in told
