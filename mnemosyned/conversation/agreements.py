@@ -229,7 +229,7 @@ def _find_proposal(message: str, number: int = 0) -> AnsweredProposal | None:
     # Of several, each may be numbered: "First, I suggest we use UTC".
     is_first = not before or (number and _PATTERNS["numbering"].fullmatch(before))
     begin = match.end("lead") if is_first and match["lead"] else 0
-    statement = _clean(match.string[begin:].replace("?", ""))
+    statement = _clean(re.sub("[?？]", "", match.string[begin:]))
     after = sentences[place + 1 : end]
     items: list[str] = []
     if sentence.rstrip("* ").endswith((":", "：")):
@@ -386,6 +386,9 @@ def _find_values(text: str) -> list[Value]:
             kind = next(kinds, "")
             if kind or COUNTS.get(count) != 1:  # else it is an article: "a TTL"
                 values.append((number.start(), unit.end(), stem(word), kind or word))
+    for each in _PATTERNS["unspaced_value"].finditer(text):
+        kinds = (name for name, units in UNITS.items() if units.match(each["unit"]))
+        values.append((*each.span(), each["unit"], next(kinds, each["unit"])))
     return values
 
 
