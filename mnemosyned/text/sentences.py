@@ -49,7 +49,7 @@ _WIDE_ENDS = UNSPACED_ENDS + HALF_WIDTH_ENDS
 _BOUNDARY = re.compile(
     rf"[{SPACED_ENDS}{_WIDE_ENDS}](?:(?<![{SPACED_ENDS}][{SPACED_ENDS}])(?<=[{SPACED_ENDS}])"
     rf"[{SPACED_ENDS}]*[{CLOSING_QUOTES}\]*_]*\s+"
-    rf"|(?<=[{_WIDE_ENDS}])[{_WIDE_ENDS}]*[{CLOSING_WIDE}]*\s*)"
+    rf"|(?<=[{_WIDE_ENDS}])[{_WIDE_ENDS}]*(?:[{CLOSING_WIDE}]+(?!と(?![りこてにもきん])|って)|(?![{CLOSING_WIDE}]))\s*)"
 )
 """The end of a sentence. The pattern begins with a set of characters, so that the search skips all
 others, and only with the first of a run, which keeps a line of dots linear."""

@@ -31,6 +31,8 @@ def split(text: str) -> list[str]:
     ("Ask Dr. Weber, e.g. J. Weber, at 10.4.2.17. 2. Call v1.2.3 of the tool.",
      ["Ask Dr. Weber, e.g. J. Weber, at 10.4.2.17.", "2. Call v1.2.3 of the tool."]),
     ("你好。今天开会！对吗？", ["你好。", "今天开会！", "对吗？"]),
+    ("彼は「済んだ。」と言った。「はい。」とりあえず進む。",
+     ["彼は「済んだ。」と言った。", "「はい。」", "とりあえず進む。"]),
     ("회의는 2026. 5. 4. 오전이다. 끝.", ["회의는 2026. 5. 4. 오전이다.", "끝."]),
     ("A queue on SELECT … FOR UPDATE. I came ... and left.",
      ["A queue on SELECT … FOR UPDATE.", "I came ... and left."]),
