@@ -621,6 +621,7 @@ EDGE_CHARS = 20
 
 
 _WORD_START = compile_on_use(WORD_START)
+_SNIPPET_BREAK = re.compile("[ 、。，；！？]")
 
 
 @clear_on_forget
@@ -665,7 +666,7 @@ def match_beginnings(terms: Terms) -> tuple[str, ...]:
 def cut_snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
     """Return the part of a text, about `width` characters long, with the most distinct terms.
 
-    It is cut at spaces if possible, with `…` at each cut end. A shorter text is returned whole.
+    It is cut at spaces or marks such as `、` if possible, with `…` at each cut end. A short text stays whole.
     """
     if len(content) <= width:
         return content
@@ -673,11 +674,12 @@ def cut_snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> st
     end = begin + width
     before = after = ""
     if begin > 0:
-        begin = content.find(" ", begin, begin + EDGE_CHARS) + 1 or begin
+        found = _SNIPPET_BREAK.search(content, begin, begin + EDGE_CHARS)
+        begin = found.end() if found else begin
         before = "…"
     if end < len(content):
-        space = content.rfind(" ", end - EDGE_CHARS, end)
-        end = space if space >= 0 else end
+        breaks = [*_SNIPPET_BREAK.finditer(content, end - EDGE_CHARS, end)]
+        end = breaks[-1].start() if breaks else end
         after = "…"
     return before + content[begin:end] + after
 

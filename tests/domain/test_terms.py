@@ -20,6 +20,7 @@ from mnemosyned.text.terms import (
     WORD,
     Terms,
     accent_variants,
+    cut_snippet,
     glued_words,
     gram_text,
     has_unspaced_script,
@@ -300,3 +301,13 @@ def test_a_word_of_thousands_of_letters_has_few_spellings(word: str) -> None:
 
     assert len(set(forms)) == len(forms) == SPELLINGS_MAX
     assert word not in forms
+
+
+def test_a_snippet_without_spaces_is_cut_at_commas_and_stops() -> None:
+    text = "在庫の同期が遅い原因を調べたところ、一括取得に変えると速くなりました。" * 9
+    text = f"{text}決済画面の改修は来月に行います。{text}"
+
+    snippet = cut_snippet(text, parse_terms("決済画面"))
+
+    assert snippet.strip("…").startswith(("在庫", "一括", "決済"))
+    assert snippet.strip("…").endswith(("ところ", "ました"))
