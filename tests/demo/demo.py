@@ -83,7 +83,7 @@ def remember_week(story: Story, stage: Stage, week: Memories) -> None:
     story.step(
         "Remember the week",
         "Chats, shell output, mail, notes and CI runs of a developer and her agent. When the "
-        "import has answered, all of it is on disk.",
+        "command returns, all of them are on disk.",
     )
     file = stage.database.with_name("week.jsonl")
     lines = (json.dumps(memory, ensure_ascii=False) for memory in week)
@@ -106,9 +106,9 @@ def ask(story: Story, stage: Stage, title: str, why: str) -> Hit:
 def sleep(story: Story, stage: Stage, week: Memories, now: datetime) -> CycleReport:
     story.step(
         "Sleep",
-        "What is older than 12 hours is grouped by conversation and source, shortened to episodes, "
-        "and moved out of working memory. Usually the daemon does this by itself. (In short here; "
-        "the command lists every group.)",
+        "Memories older than 12 hours are grouped by conversation and source, shortened to episodes, "
+        "and moved to the archive. Usually the daemon does this by itself. (Shortened here: the "
+        "command lists every group.)",
     )
     story.command("mnem", "sleep")
     report = stage.client.sleep()
@@ -181,7 +181,7 @@ def read_log(story: Story, stage: Stage, report: CycleReport) -> None:
 def expand(story: Story, stage: Stage, hit: Hit, week: Memories) -> None:
     story.step(
         "Go back to the originals",
-        "An episode knows what it was made of: below the summary stands all that was said.",
+        "Below a summary are its original messages.",
     )
     stage.show(story, "expand", hit.id)
     originals = stage.client.expand(hit.id).originals
@@ -218,8 +218,8 @@ def forget(story: Story, stage: Stage, week: Memories) -> Memories:
     """Forget a person; what is left of the week."""
     story.step(
         "Forget somebody",
-        "The command shows what would go and asks first; --yes goes on at once. The summaries that "
-        "spoke of her, up to the week, are rewritten from what remains.",
+        "The command shows what it would delete, and asks first; --yes skips the question. Every "
+        "summary that mentions her is rewritten from the other memories.",
     )
     stage.show(story, "forget", "--person", LEAVER, "--yes")
     files = stage.database.parent.glob(f"{stage.database.name}*")
@@ -234,8 +234,8 @@ def forget(story: Story, stage: Stage, week: Memories) -> Memories:
 def restore(story: Story, stage: Stage, line: Line) -> None:
     story.step(
         "Take something back",
-        "One original comes back from the archive to working memory, where it stays. A whole sleep "
-        "is taken back with mnem undo.",
+        "One original comes back from the archive to working memory, where it stays. mnem undo takes "
+        "back a whole sleep.",
     )
     stage.show(story, "restore", line.id)
     memory = stage.client.get(line.id).memory
@@ -251,8 +251,8 @@ def restore(story: Story, stage: Stage, line: Line) -> None:
 def remember_late(story: Story, stage: Stage) -> None:
     story.step(
         "Late arrivals",
-        f"A phone that was offline hands in {len(LATE)} notes of 13 hours ago, this one "
-        "first. The daemon goes by when things happened, so the next sleep takes them.",
+        f"A phone that was offline sends {len(LATE)} notes of 13 hours ago, this one "
+        "first. The time of the note counts, so the next sleep summarizes them.",
     )
     then = datetime.now(UTC) - LATE_BY
     stamp = f"{then:%Y-%m-%dT%H:%M:%SZ}"
@@ -267,15 +267,15 @@ def remember_late(story: Story, stage: Stage) -> None:
 def stop(story: Story, stage: Stage, process: subprocess.Popen[bytes]) -> None:
     story.step(
         "Stop the daemon",
-        "On SIGTERM, as when the machine shuts down, it takes no more writes, consolidates what "
-        "is due, and leaves.",
+        "On SIGTERM, as when the machine shuts down, the daemon takes no more writes, summarizes "
+        "the memories that are old enough, and ends.",
     )
     story.command("kill", "-TERM", str(process.pid))
     started = time.monotonic()
     process.send_signal(signal.SIGTERM)
     code = process.wait(timeout=PATIENCE_S)
     story.claim(
-        f"It was gone after {time.monotonic() - started:.2f} s, with exit status 0.",
+        f"It ended after {time.monotonic() - started:.2f} s, with exit status 0.",
         holds=code == 0,
         because=stage.log.read_text(),
     )
@@ -284,8 +284,8 @@ def stop(story: Story, stage: Stage, process: subprocess.Popen[bytes]) -> None:
 def look_inside(story: Story, stage: Stage, week: Memories) -> None:
     story.step(
         "Look into the file",
-        "Your memory is one SQLite file that any tool can read, also without the daemon. So did "
-        "the last consolidation take place?",
+        "Your memory is one SQLite file that any tool can read, also without the daemon. This query "
+        "shows the sleep of the shutdown.",
     )
     query = "select * from consolidation_log where trigger = 'shutdown'"
     story.command("sqlite-utils", "memory.db", query, "--table")
@@ -306,7 +306,7 @@ def look_inside(story: Story, stage: Stage, week: Memories) -> None:
     )
     done = sum(row["items_consolidated"] for row in rows)
     story.claim(
-        f"Yes: the {len(LATE)} late arrivals were consolidated on the way out.",
+        f"The {len(LATE)} late arrivals were summarized before the daemon ended.",
         holds=done == len(LATE),
         because=rows,
     )
@@ -325,7 +325,7 @@ def tell(story: Story, folder: Path) -> None:
     story.say("A week of memory and a night of sleep", bold=True)
     story.say(
         "A real daemon on a real database in a temporary directory; your own memory is not "
-        "touched. What has a ✓ was checked before it was printed. The sample week ends now."
+        "touched. Each ✓ was checked before it was printed. The sample week ends now."
     )
     with stage.daemon() as process:
         start(story, stage, process)
@@ -339,7 +339,7 @@ def tell(story: Story, folder: Path) -> None:
         )
         report = sleep(story, stage, week, now)
         read_log(story, stage, report)
-        why = "No summary keeps everything. So the answer is the episode and, under it, the line."
+        why = "A summary leaves out much. So recall shows the episode with the line that matches."
         after = ask(story, stage, "Ask the same after sleep", why)
         story.claim(
             "It is the same line, letter for letter, now under its episode.",
