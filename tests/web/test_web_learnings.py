@@ -107,7 +107,7 @@ def test_removing_removes_just_what_it_showed(visitor: Visitor, memory: Memory) 
     gone, _, back = page.text.partition("This would be in force again")
 
     assert "Prefers spaces over tabs" in gone
-    assert "you changed of it in briefings" in gone
+    assert "your changes to it in briefings" in gone
     assert "Prefers tabs over spaces" in back
     assert len(memory.learnings()) == 2
 

@@ -416,7 +416,7 @@ def test_receipts_say_what_waits(visitor: Visitor, memory: Memory) -> None:
     for text in ("Back in working memory 2", "Secrets masked", "Waits summaries wait"):
         assert text in edited
     assert "old.db" in preview.text
-    for text in ("by mnem restore c1", "leave it in 3 s", "Stays in old.db"):
+    for text in ("by mnem restore c1", "are deleted in 3 s", "Stays in old.db"):
         assert text in receipt
 
 
