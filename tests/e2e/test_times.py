@@ -174,3 +174,19 @@ def test_an_undo_survives_the_age_trigger_and_a_restart(start: Start) -> None:
     assert "held back after an undo" in slept
     assert (stopped, after_stop) == (0, ["held0", "held1", "held2"])
     assert working(again.database) == ["held0", "held1", "held2"]
+
+
+def test_the_doctor_names_a_memory_that_is_dated_in_the_future(start: Start) -> None:
+    """As after a clock that was ahead: a request with such a time is refused."""
+    daemon = start(TZ="UTC")
+    daemon.post("remember", content="Tea at four.")
+    assert b"is dated" not in daemon.mnem("doctor").stdout
+
+    with closing(sqlite3.connect(daemon.database)) as connection, connection:
+        connection.execute(
+            "UPDATE working_memory SET created_at = ?", ["2999-03-04T05:06:00.000000Z"]
+        )
+
+    shown = " ".join(daemon.mnem("doctor").stdout.decode().split())
+    assert "a memory is dated 2999-03-04 05:06, as if the clock had been" in shown
+    assert "mnem list --since 2" in shown

@@ -48,7 +48,7 @@ from mnemosyned.socket_path import EVERYWHERE, LOCAL, SERVER, saved_connection
 from mnemosyned.storage.sqlite import connections, ownership, repair, schema
 from mnemosyned.storage.sqlite.copies import SQLITE, open_to_read
 from mnemosyned.storage.sqlite.repair import count_lacking_values
-from mnemosyned.verbs.listing import Projects
+from mnemosyned.verbs.listing import ListMemories, Projects
 from mnemosyned.verbs.upkeep import Stats
 from mnemosyned.version import __version__, pip_command
 
@@ -325,11 +325,17 @@ def check_unit(installation: Installation) -> Iterator[Finding]:
 
 
 def check_clock(installation: Installation) -> Iterator[Finding]:
-    """Yield a warning if the system clock is behind a time at which a daemon ran."""
+    """Yield findings on a clock that is ahead or behind, and a memory that is dated in the future."""
     status = installation.status
     if status is not None:
         if status.clock:
             yield warning("clock", status.clock, "mnem archive prune --believe-clock")
+        tomorrow = datetime.now(UTC) + timedelta(days=1)
+        with Connection(installation.socket, timeout_s=ANSWER_S) as client:
+            ahead = client.call(ListMemories(since=tomorrow, limit=1)).memories
+        if ahead:
+            text = f"a memory is dated {local_time(ahead[0].created_at)}, as if the clock had been ahead"
+            yield warning("clock", text, f"mnem list --since {tomorrow:%Y-%m-%d}")
         return
     seen = None
     if installation.database.is_file():
@@ -398,9 +404,7 @@ def check_server(installation: Installation) -> Iterator[Finding]:
         return
     try:
         if refuses_writes(installation.config.location):
-            text = (
-                "the server is a standby, or refuses all writes: nothing can be stored"
-            )
+            text = "the server refuses all writes, as a standby does: nothing can be stored"
             yield warning(CHECK, text, "connect to the primary, or promote this one")
         else:
             yield ok(CHECK, f"{installation.config.location} answers")
@@ -679,9 +683,8 @@ def check_project(installation: Installation) -> Iterator[Finding]:
         return
     for each in projects:
         folder = Path(each.project)
-        if folder.is_absolute() and folder.name == Path(here).name:
-            if folder.exists():
-                continue
+        is_alike = folder.is_absolute() and folder.name == Path(here).name
+        if is_alike and not folder.exists():
             memories = count_of(each.count, "memory")
             text = f"the folder of the project {folder} ({memories}) is gone. If it was moved to {here}, set"
             command = f"export MNEMOSYNE_PROJECT={shlex.quote(each.project)}"
