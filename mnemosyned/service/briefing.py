@@ -366,27 +366,30 @@ def quote_memory(
     )
 
 
+def find_other_members(
+    ids: Iterable[str], groups: Iterable[ports.MemoryStore]
+) -> dict[str, str]:
+    """Return {memory id: member who wrote it} for memories of `groups`, without those of who asks.
+
+    An agent would otherwise take "I" in them for its own user.
+    """
+    sought = list(dict.fromkeys(ids))
+    _, asking = MEMBER.get()
+    return {
+        each.id: str(each.member)
+        for store in groups
+        for each in store.memories.existing(sought)
+        if each.role != briefing.ASSISTANT and each.member not in (None, asking)
+    }
+
+
 def name_members(
     sections: Sequence[injected.InjectedSection], groups: Iterable[ports.MemoryStore]
 ) -> list[injected.InjectedSection]:
-    """Return the sections with other members of `groups` as the speakers of what they wrote there.
-
-    An agent would otherwise take "I" in their lines for its own user.
-    """
-    told = [
-        quote
-        for section in sections
-        for line in section.quotes
-        for quote in (line, *line.related)
-    ]
-    ids = list({quote.source_id for quote in told})
-    _, asking = MEMBER.get()
-    members = {
-        each.id: str(each.member)
-        for store in groups
-        for each in store.memories.existing(ids)
-        if each.role != briefing.ASSISTANT and each.member not in (None, asking)
-    }
+    """Return the sections with other members of `groups` as the speakers of what they wrote there."""
+    lines = [line for section in sections for line in section.quotes]
+    ids = (quote.source_id for line in lines for quote in (line, *line.related))
+    members = find_other_members(ids, groups)
 
     def name(quote: injected.InjectedQuote) -> injected.InjectedQuote:
         """Return a quote with the member's name, after the kind of a learning."""

@@ -46,8 +46,8 @@ from mnemosyned.memory import exchange, forgetting, injections, ports, values
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.memory.masking import mask_together
-from mnemosyned.service.briefing import make_injection
-from mnemosyned.service.intake import make_compacted_draft
+from mnemosyned.service.briefing import find_other_members, make_injection
+from mnemosyned.service.intake import MEMBER, make_compacted_draft
 from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.text import sentences, terms
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
@@ -364,7 +364,15 @@ class WindowService:
         known: dict[str, list[str]] = defaultdict(list)
         for learning in learnings:
             known[learning.memory or ""].append(learning.text)
-        return list(_list_quotable_texts(hits, question, seen=seen, known=known))
+        texts = list(_list_quotable_texts(hits, question, seen=seen, known=known))
+        owners = {owner for owner, *_ in texts if owner}
+        shared = [groups[owner]().store for owner in owners]
+        shared += [self.store] if MEMBER.get()[0] else []
+        members = find_other_members((id for _, id, *_ in texts), shared)
+        return [
+            (owner, id, words, replace(quoted, speaker=members.get(id, quoted.speaker)))
+            for owner, id, words, quoted in texts
+        ]
 
     def compact(self, request: Compact) -> Shortened:
         """Shorten a conversation if near its token limit or with `force`; store the removed messages."""

@@ -481,10 +481,12 @@ def test_an_agent_is_told_which_other_member_wrote_a_line(
     anna: Memory, bert: Memory
 ) -> None:
     line = "I decided that the staging database of the heron project is Ibis."
-    share(bert, line, role="user", created_at="2026-03-09")
+    share(bert, line, role="user", created_at="2026-03-09", session="s")
     prompt = "What is the staging database of the heron project called?"
 
     assert f"[2026-03-09, team, bert] {line}" in told_by_hook(anna, prompt)
+    context = anna.call("context", message=prompt)["system"]
+    assert f"[2026-03-09, bert, team: s] {line}" in context
     for asking, speaker in ((anna, "bert"), (bert, "user")):
         told = told_by_hook(asking, prompt, owner="team", session=speaker)
         assert f"[2026-03-09, {speaker}] {line}" in told
