@@ -472,6 +472,10 @@ def _expand_path(
     `suffix` is the longest suffix of files made next to the path, `bytes_max` the limit of both together.
     """
     fault = paths.path_fault(name, suffix=suffix, bytes_max=bytes_max)
+    if (
+        not fault and paths.printable_path(name) != name
+    ):  # the lock file and the log name it
+        fault = f"it has bytes that are not UTF-8; set `{key}` to another"
     if fault:
         raise ConfigInvalid(
             f"{key}: {paths.shown_path(name)} cannot be used: {fault}", field=key

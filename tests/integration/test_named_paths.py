@@ -193,6 +193,19 @@ def test_a_setting_that_can_be_no_path_is_refused_where_it_is_read(
     assert refused.value.field == key
 
 
+def test_a_database_that_no_log_can_name_is_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / os.fsdecode(b"caf\xe9")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+
+    for named in ({}, {"database": str(home / "memory.db")}):
+        with pytest.raises(ConfigInvalid, match=r"not UTF-8; .*`database`") as refused:
+            _ = load_config(overrides=named).database_path
+        refused.value.message.encode()
+
+
 @pytest.mark.parametrize("name", ["memory [1]*.db", "x" * (255 - len(DATABASE_SUFFIX))])
 def test_a_backup_is_restored_under_any_name_that_is_taken(
     tmp_path: Path, name: str
