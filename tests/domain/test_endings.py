@@ -340,6 +340,49 @@ def test_another_place_holder_or_state_needs_a_cue(
 
 
 @each_case(("older", "newer", "ends"), [
+    ("We have a dog.", "Our dog died in March.", True),
+    ("Tenemos un perro.", "Se nos murió el perro en marzo.", True),
+    ("Unser Auto ist ein alter Golf.", "Der Golf ist verkauft, wir fahren nur noch Rad.", True),
+    ("Mon chat s'appelle Milou.", "Milou est mort.", True),
+    ("The piano stands in the hall.", "We sold the piano last week.", True),
+    ("My sister lives in Berlin.", "My sister has moved back in with Tom.", True),
+    ("Oma wohnt allein in ihrem Haus.", "Oma ist ins Pflegeheim gezogen.", True),
+    ("I have a photo of grandpa.", "Grandpa died.", False),
+    ("We have two cats.", "One of the cats died.", False),
+    ("We bought a piano in May.", "We sold the piano.", False),
+    ("The dog is called Biscuit.", "The neighbour's dog died.", False),
+    ("We have a dog.", "Our dog nearly died in March.", False),
+    ("My sister lives in Berlin.", "My sister moved back the sofa.", False),
+])  # fmt: skip
+def test_what_is_gone_for_good_or_lives_elsewhere_ends_what_it_was(
+    older: str, newer: str, *, ends: bool
+) -> None:
+    assert (find_ending(older, newer, EagerMeanings()) is not None) == ends
+
+
+@each_case(("text", "cue"), [
+    ("We lifted the freeze.", "gone"),
+    ("Anna is back.", "changed"),
+    ("The build is green at last.", "now"),
+    ("Die Sperre ist aufgehoben.", "gone"),
+    ("Wir essen nur noch vegan.", "now"),
+    ("Wir essen nur noch diese Woche vegan.", ""),
+    ("On a tout porté vers Go au profit de la vitesse.", "changed"),
+    ("Sophie est partie déjeuner.", ""),
+    ("Me subieron el sueldo.", "changed"),
+    ("Il server ha finito.", ""),
+    ("Mi hanno tolto il gesso.", "gone"),
+    ("Os salários ficaram para a Dora.", ""),
+    ("De app is herschreven.", "changed"),
+    ("Z wyjazdu nici z braku czasu.", "gone"),
+])  # fmt: skip
+def test_a_change_is_read_in_the_words_of_its_language(text: str, cue: str) -> None:
+    (statement,) = read_statements(text)
+
+    assert list(statement.cues) == [cue][: bool(cue)]
+
+
+@each_case(("older", "newer", "ends"), [
     ("The reader is broken.", "The reader works again.", True),
     ("Die Heizung ist kaputt.", "Die Heizung läuft wieder.", True),
     ("Der Aufzug steht still.", "Der Aufzug fährt wieder.", True),

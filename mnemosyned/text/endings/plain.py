@@ -11,6 +11,7 @@ from typing import Any
 from mnemosyned.text.endings.statements import (
     DOUBTS,
     EXACT_KINDS,
+    MONTH_WORDS,
     NEGATION,
     PATTERNS,
     VALUE_KINDS,
@@ -282,11 +283,9 @@ def surely_ends(
         return True
     if new.signs.isdisjoint(DOUBTS) and (_says_over(old, new) or _resumes(old, new)):
         return True
-    if (old.signs | new.signs) & CONTRARY:
+    if old.cues or (old.signs | new.signs) & CONTRARY:
         return False
-    if old.cues:
-        return False
-    if _replaces_value(old, new) or _replaces_holder(old, new):
+    if _ceases(old, new) or _replaces_value(old, new) or _replaces_holder(old, new):
         return True
     if _moves_away(old, new) or is_replaced(old, new, is_held=True):
         return True
@@ -410,6 +409,27 @@ def _says_over(old: Statement, new: Statement) -> bool:
         and all(is_among(word.key, old) for word in what)
         and not names_owner(old, [is_among(word.key, new) for word in old.words], new)
     )
+
+
+def _ceases(old: Statement, new: Statement) -> bool:
+    """Return True if `new` only says that the subject or object of `old` is gone: "we sold the Golf in May"."""
+    gone = find("ceasing", new)
+    # Not "We bought a dog", and not "we have two cats", of which one died.
+    is_one = len(old.words) <= SHORT_MAX and all(
+        word.kind != "number" for word in old.words
+    )
+    if not gone or not is_one or has(old, "apart"):
+        return False
+    when = WORDS["recent"] | WORDS["narrowing"] | MONTH_WORDS
+    what = [w for w in new.words if w.kind != "when" and w.key not in when]
+    what = [w for w in what if not gone.start() <= w.start < gone.end()]
+    known = [any(is_same_word(was.key, w.key) for w in what) for was in old.words]
+    if not what or not all(is_among(word.key, old) for word in what):
+        return False
+    before = [word.key for word in old.frame if word.start < old.words[-1].start]
+    verbs = HOLDING | LIGHT | _ADDITIVE | WORDS["doing"] | WORDS["staying"]
+    is_held = not verbs.isdisjoint(before) or "naming" in old.signs
+    return known[0] or (known[-1] and is_held and _WHERE.isdisjoint(before))
 
 
 def _resumes(old: Statement, new: Statement) -> bool:
