@@ -347,6 +347,15 @@ def test_another_place_holder_or_state_needs_a_cue(
     ("The piano stands in the hall.", "We sold the piano last week.", True),
     ("My sister lives in Berlin.", "My sister has moved back in with Tom.", True),
     ("Oma wohnt allein in ihrem Haus.", "Oma ist ins Pflegeheim gezogen.", True),
+    ("Não como carne.", "Voltei a comer carne.", True),
+    ("O prazo é dia 15.", "O prazo é dia 22.", True),
+    ("O jantar é dia 15.", "O almoço é dia 22.", False),
+    ("La lavadora no funciona.", "Vino el técnico y la lavadora ya va.", True),
+    ("O site está em manutenção.", "O site voltou a estar no ar.", True),
+    ("De verwarming doet het niet.", "De verwarming is gemaakt.", True),
+    ("Ich rauche.", "Hab im März mit dem Rauchen aufgehört.", True),
+    ("I smoke.", "I quit smoking in May.", True),
+    ("We have a hotel in May.", "I quit the hotel in June.", False),
     ("I have a photo of grandpa.", "Grandpa died.", False),
     ("We have two cats.", "One of the cats died.", False),
     ("We bought a piano in May.", "We sold the piano.", False),
@@ -354,7 +363,7 @@ def test_another_place_holder_or_state_needs_a_cue(
     ("We have a dog.", "Our dog nearly died in March.", False),
     ("My sister lives in Berlin.", "My sister moved back the sofa.", False),
 ])  # fmt: skip
-def test_what_is_gone_for_good_or_lives_elsewhere_ends_what_it_was(
+def test_what_is_gone_for_good_given_up_or_resumed_ends_what_was_said_of_it(
     older: str, newer: str, *, ends: bool
 ) -> None:
     assert (find_ending(older, newer, EagerMeanings()) is not None) == ends

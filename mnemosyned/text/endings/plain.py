@@ -381,7 +381,12 @@ def _says_over(old: Statement, new: Statement) -> bool:
     if not quits and "gone" not in new.cues:
         return False
     start, end = quits.span() if quits else (0, 0)
-    words = [word for word in new.words if not start <= word.start < end]
+    words = [
+        word
+        for word in new.words
+        if not start <= word.start < end
+        and (not quits or word.key not in MONTH_WORDS or is_among(word.key, old))
+    ]
     was, what = (
         [word for word in each if word.key not in LIGHT | WORDS["doing"]]
         for each in (old.words, words)
@@ -444,7 +449,10 @@ def _resumes(old: Statement, new: Statement) -> bool:
         and len(old.words) <= SHORT_MAX
         and all(word.key in LIGHT or is_among(word.key, new) for word in old.words)
         and all(
-            is_among(word.key, old) or start <= word.start < end for word in new.words
+            is_among(word.key, old)
+            or start <= word.start < end
+            or word.key in WORDS["habits"]
+            for word in new.words
         )
     )
 

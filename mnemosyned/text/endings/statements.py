@@ -129,13 +129,13 @@ PATTERNS = {
 } | {
     "day": compile_on_use(
         rf"(?<![\w.:,])(?:(?:\d{{1,2}}(?:\.|st|nd|rd|th|er|º|°)?|{_SHARED['firsts']}) (?:of |de |di )?{_MONTH}"
-        rf"|{_MONTH} (?:the )?(?:\d{{1,2}}(?:st|nd|rd|th)?|first)|\d{{1,2}}(?:st|nd|rd|th)(?! \w))"
-        r"(?![\w:%]|[.,]\d)"
+        rf"|{_MONTH} (?:the )?(?:\d{{1,2}}(?:st|nd|rd|th)?|first)|\d{{1,2}}(?:st|nd|rd|th)(?! \w)"
+        r"|d[ií]a \d{1,2})(?![\w:%]|[.,]\d)"
     )
 }
 """Patterns of all languages, in lower case: what names a thing, gives it another name, or stands before a thing
-that is removed or not chosen; and a `day` of a month, such as "9 may", "may 9th", "on the 9th.", "1. juni" or
-"first of march"."""
+that is removed or not chosen; and a `day` of a month, such as "9 may", "may 9th", "on the 9th.", "1. juni",
+"dia 9" or "first of march"."""
 _COUNTS = frozenset(fold_case(_SHARED["numbers"]).split()) | frozenset(
     fold_case(word) for word, number in COUNTS.items() if number > 1
 )
