@@ -269,7 +269,8 @@ def _split_han_run(run: str, *, closes: bool, has_kana: bool) -> Iterator[TextTo
         if kind.startswith("empty"):
             continue
         has_content = end - start > 1 or (kind == "number" and word != "一")
-        cue = RULING if has_content and _HAN_RULING.search(word) else 1.0
+        is_ruling = has_content and _HAN_RULING.search(word)
+        cue = RULING if is_ruling else CUES.get(word, 1.0)
         yield TextToken(
             word,
             word,
