@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from heapq import nlargest
-from itertools import takewhile
+from itertools import chain, takewhile
 from math import log
 from operator import mul
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from mnemosyned.conversation import briefing
 from mnemosyned.conversation.injected import InjectedQuote, InjectedSection
 from mnemosyned.conversation.learnings.relevance import concerns_health
 from mnemosyned.memory import engine_ports, injections, values
-from mnemosyned.memory.endings import mark_ended_clauses
+from mnemosyned.memory.endings import EndedOf, find_parts, mark_ended_clauses
 from mnemosyned.search.query import MAIN_SHARE, Match, RankedResult
 from mnemosyned.search.ranking import store_index_of
 from mnemosyned.text.dates.mentions import announced_start
@@ -90,9 +90,6 @@ FIRST_RESULTS, COMPARED_MAX = 3, 30
 NEAR_SHARE = 0.25
 """Minimum score of a successor, as a share of a result's, to be moved before that result."""
 
-EndingsOf = Callable[[Sequence[str]], Mapping[str, Sequence[values.EndedStatement]]]
-"""Returns the ended statements of memories, by their ids."""
-
 
 class Likeness(NamedTuple):
     """How similar a text is to the statements of a project."""
@@ -118,7 +115,7 @@ class SuccessorFinder:
         statements: Sequence[briefing.ProjectStatement],
         *,
         edits: injections.BriefingEdits,
-        endings_of: EndingsOf,
+        endings_of: EndedOf,
         compare: Callable[[Sequence[str]], engine_ports.MemoryComparison],
         known: Collection[str] = (),
         rules: Collection[str] = (),
@@ -134,9 +131,12 @@ class SuccessorFinder:
             each for each in statements if not edits.is_dropped(each.memory.id)
         ][:STATEMENTS_MAX]
         self._memories = {each.memory.id: each.memory for each in self._statements}
-        agreed = [each for each in self._statements if each.answer_id]
-        self._agreed = {each.memory.id: each.text for each in agreed}
-        self._proposals = {each.answer_id: each.memory.id for each in agreed}
+        self._stated = {each.memory.id: each for each in self._statements}
+        self._proposals = {
+            each.answer_id: each.memory.id
+            for each in self._statements
+            if each.answer_id
+        }
         """The ids of the memories with what was agreed, by those of the answers."""
         self._known = known
         self._rules = rules
@@ -160,7 +160,8 @@ class SuccessorFinder:
     ) -> list[InjectedSection]:
         """Return the sections with each quote replaced by its newest sure successor, if it has one.
 
-        The quote and doubtful successors then follow in the same line. No line is in two sections. A quote is
+        The quote and doubtful successors then follow in the same line. No line is in two sections. A likely
+        successor that only follows a quote has no line of its own. A quote is
         left out if the agent already has a likely successor, or if the section is full.
         """
         ids = [quote.source_id for each in sections for quote in each.quotes]
@@ -178,12 +179,12 @@ class SuccessorFinder:
             for quote in section.quotes:
                 if sum(len(lines[id].text) for id in added[-1]) > section.chars_max:
                     break  # the rest has no room, and to compare a quote takes milliseconds
-                chain, later = self._chain_successors(
+                quotes, later = self._chain_successors(
                     quote, ended.get(quote.source_id, ())
                 )
-                if not chain:
+                if not quotes:
                     continue
-                newest, *older = chain
+                newest, *older = quotes
                 id = line_of.setdefault(newest.id, newest.id)
                 if id in lines:
                     source = lines[id].source_id
@@ -203,9 +204,33 @@ class SuccessorFinder:
                 doubtful += [(odds, id, each) for odds, each in later]
         best: dict[str, float] = {}
         """The log odds of the likeliest line, by the successor's id."""
-        for odds, id, each in sorted(doubtful, key=lambda each: -each[0]):
+        merged: dict[str, str] = {}
+        """The id of the line that has another one as its successor, by the other's id."""
+        for odds, behind, each in sorted(doubtful, key=lambda each: -each[0]):
             if odds >= best.setdefault(each.id, odds) - SPREAD:
-                lines[id] = self._add_related(lines[id], [each])
+                id = merged.get(behind, behind)
+                lines[id] = line = self._add_related(lines[id], [each])
+                newer = lines.get(each.id)
+                is_next = each.said > line.said
+                is_next &= [each.id] == [quote.id for quote in line.related[:1]]
+                if odds >= LIKELY_MIN and is_next and newer and not newer.related:
+                    del lines[each.id]
+                    merged[each.id] = id
+                    places = [*chain.from_iterable(added)]
+                    # The two are one line, at the first place of both.
+                    is_first = places.index(each.id) < places.index(id)
+                    moved = {each.id: [id], id: []} if is_first else {each.id: []}
+                    added = [
+                        [name for one in chosen for name in moved.get(one, [one])]
+                        for chosen in added
+                    ]
+        for id, line in lines.items():
+            related = [
+                each
+                for each in line.related
+                if each.ended_at or each.said > line.said or each.id not in lines
+            ]
+            lines[id] = replace(line, related=tuple(related))
         lines = self._mark_clauses(lines)
         return [
             replace(section, quotes=[lines[id] for id in chosen])
@@ -226,6 +251,8 @@ class SuccessorFinder:
                 for each in ended.get(quote.source_id, ())
                 if not self._edits.is_dropped(each.by)
             ]
+            if not quote.ended_at:
+                clauses = find_parts(quote.text, clauses)
             text = mark_ended_clauses(quote.text, clauses)
             return replace(quote, text=text, related=tuple(map(mark, quote.related)))
 
@@ -269,10 +296,13 @@ class SuccessorFinder:
 
         def make_newer(id: str, text: str, said: datetime, why: str) -> InjectedQuote:
             """Return a quote of a newer memory; its origin is empty if unknown."""
-            memory = self._memories.get(id)
+            memory, stated = self._memories.get(id), self._stated.get(id)
+            # "Radek cancelled." says less than "Radek cancelled. Sanne does the pipes now."
+            if stated and (stated.answer_id or text in stated.text):
+                text = stated.text
             return InjectedQuote(
                 id=id,
-                text=self._edits.text_of(id) or self._agreed.get(id, text),
+                text=self._edits.text_of(id) or text,
                 said=memory.created_at if memory else said,
                 source=(memory.source or "") if memory else self._origins.get(id, ""),
                 speaker=memory.role if memory else "",
@@ -309,6 +339,7 @@ class SuccessorFinder:
                 found[id] = replace(each, ended_at=ending.at) if ending else each
             return found
 
+        ended = find_parts(quote.text, ended)
         ending = find_contained_ending(quote.text, ended)
         if ending:
             quote = replace(quote, ended_at=ending.at)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from mnemosyned.memory.values import EndedStatement, MemoryRecord
+from mnemosyned.memory.values import EndedStatement, Learning, MemoryRecord
 from mnemosyned.text.endings.clauses import leave_out_clauses, locate_clauses
 from mnemosyned.text.endings.statements import list_sentences
+
+EndedOf = Callable[[Sequence[str]], Mapping[str, Sequence[EndedStatement]]]
+"""Returns the ended statements of memories, by their ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,38 @@ def join_ended_clauses(ended: Sequence[EndedStatement]) -> tuple[EndedStatement,
         is_over = bool(each.clause) and leave_out_clauses(each.sentence, parts) == ""
         joined.append(replace(each, clause="") if is_over else each)
     return tuple(joined)
+
+
+PART_WORDS_SHARE = 1.5
+"""Words of a text, as a multiple of an ended sentence's, from which the sentence is a part of the text."""
+
+
+def find_parts(text: str, ended: Sequence[EndedStatement]) -> list[EndedStatement]:
+    """Return ended statements of a text, with an ended sentence as a clause if the text says much more."""
+    size = len(text.split())
+    return [
+        replace(each, clause=each.sentence)
+        if not each.clause and size >= PART_WORDS_SHARE * len(each.sentence.split())
+        else each
+        for each in ended
+    ]
+
+
+def find_ended_in(
+    learnings: Iterable[Learning], ended_of: EndedOf
+) -> dict[str, list[EndedStatement]]:
+    """Return {learning id: ended statements of its memory that its text has}, without other learnings."""
+    said = {each.id: each for each in learnings if each.memory}
+    ended = ended_of([each.memory or "" for each in said.values()]) if said else {}
+    found: dict[str, list[EndedStatement]] = {}
+    for id, learning in said.items():
+        statements = ended.get(learning.memory or "", ())
+        for *_, words in locate_clauses(
+            learning.text, [each.words for each in statements]
+        ):
+            each = next(each for each in statements if each.words == words)
+            found.setdefault(id, []).append(each)
+    return found
 
 
 def mark_ended_clauses(text: str, ended: Sequence[EndedStatement]) -> str:

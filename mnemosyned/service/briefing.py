@@ -149,8 +149,16 @@ class BriefingService:
         ]
         *first, unfinished, rest = finder.put_newest_first(sections)
         # A task whose line now begins with a newer statement is done, unless that is a task, too.
-        done = [quote for quote in unfinished.quotes if quote.id not in tasks]
-        open_tasks = [quote for quote in unfinished.quotes if quote.id in tasks]
+        open_tasks = [
+            quote
+            for quote in unfinished.quotes
+            if any(
+                each.id in tasks
+                for each in (quote, *quote.related)
+                if each.said >= quote.said
+            )
+        ]
+        done = [each for each in unfinished.quotes if each not in open_tasks]
         unfinished = replace(unfinished, quotes=open_tasks)
         rest = replace(rest, quotes=[*done, *rest.quotes])
         sections = [*first, unfinished, rest]

@@ -441,6 +441,32 @@ def test_an_older_quote_is_told_with_the_newer_one_of_an_earlier_section() -> No
     assert [each.id for each in injected.lines] == ["m5", "m0", "m1"]
 
 
+def test_a_likely_successor_is_told_once_behind_the_line_that_it_changed() -> None:
+    older, newer = "las paredes van en color arena", "the walls become sage green"
+    memories = said(older, *OTHERS, newer)
+
+    def inject_at(cosine: float) -> str:
+        return inject(
+            memories, ["m5"], ["m1", "m0"], cosines={("m0", "m5"): cosine}
+        ).text
+
+    both = f"- [2026-03-17, user] {older} (later: [2026-03-22, user] {newer})"
+    other = told_behind(memories[-2])
+    assert f"Section 0:\n{both}\nSection 1:\n{other}\n<" in inject_at(0.48)
+    apart = f"Section 0:\n{told_behind(memories[0])}\nSection 1:\n{other}\n{both}"
+    assert apart in inject_at(0.4)
+
+
+def test_an_ended_sentence_of_a_line_that_says_more_is_marked_in_its_place() -> None:
+    pnpm, now = "In this repo we use pnpm 8.", "we use pnpm 9 in this repo now"
+    memories = said(f"Changelog entries are in German, in news/. {pnpm}", *OTHERS, now)
+
+    [line] = told(memories, "m0", ended=ends("m0", pnpm, now))
+
+    assert f"in news/. (until 22 March 2026: {pnpm}) (later: [" in line
+    assert line.endswith(f"{now})")
+
+
 def test_a_quote_is_left_out_if_the_agent_has_the_newest_on_its_subject() -> None:
     memories = attempts(7, 5, 4)
 

@@ -9,7 +9,7 @@ from mnemosyned.conversation.learnings import comparison, relevance
 from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import MemoryEdit
-from mnemosyned.memory.endings import mark_ended_clauses
+from mnemosyned.memory.endings import find_parts, mark_ended_clauses
 from mnemosyned.memory.exchange import ForgottenCopy
 from mnemosyned.memory.listing import LearningFilter, Place, RecordKind
 from mnemosyned.memory.values import Learning, MemoryRecord
@@ -333,7 +333,8 @@ def _drop_ended(
             >= (1.0 if each.clause else comparison.SUBJECT_OVERLAP_MIN) * len(words)
             for each in statements
         ):
-            text = mark_ended_clauses(learning.text, statements)
+            parts = find_parts(learning.text, statements)
+            text = mark_ended_clauses(learning.text, parts)
             current.append(replace(learning, text=text) if statements else learning)
     return current
 
