@@ -17,8 +17,9 @@ from mnemosyned.errors import BatchChanged, InvalidRequest, WordsPruned
 from mnemosyned.ids import new_id
 from mnemosyned.memory import engine_ports, listing, ports, values
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit, values_before
+from mnemosyned.memory.endings import find_ended_in
 from mnemosyned.service import forgetting, intake
-from mnemosyned.service.endings import EndingFinder
+from mnemosyned.service.endings import EndingFinder, mask_ended
 from mnemosyned.service.reading import preview_selection, select_memories
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.secrets.masking import PLACEHOLDER, mask_secrets
@@ -389,6 +390,10 @@ class ChangeService:
                 if each.session in project_of
             },
             edits=list(edits.by_id.values()),
+            ended={
+                id: [mask_ended(each) for each in ended]
+                for id, ended in find_ended_in(found, self.store.endings.of).items()
+            },
             next=place.encode() if place else None,
         )
 

@@ -44,6 +44,7 @@ from mnemosyned.instants import in_zone
 from mnemosyned.logs import logger
 from mnemosyned.memory import exchange, forgetting, injections, ports, values
 from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.endings import find_ended_in
 from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.memory.masking import mask_together
 from mnemosyned.service.briefing import find_other_members, make_injection
@@ -269,10 +270,20 @@ class WindowService:
             memory_place=request.memory_place,
             shrink_learnings=True,
         )
+        told = {each.memory for each in learnings}
+        notes = {
+            id: "".join(
+                f" (since {each.until}: {each.successor})"
+                for each in every
+                if each.by not in told
+            )
+            for id, every in find_ended_in(learnings, self.store.endings.of).items()
+        }
         recalled = self._select_quotes(request, question, chosen, learnings, groups)
         added_sections = manager.write_sections(
             [quoted for *_, quoted in recalled],
-            [learning.text for learning in learnings],
+            # The ledger has no notes: they are forgotten with another memory.
+            [each.text + notes.get(each.id, "") for each in learnings],
             limits=(memory_tokens, learnings_tokens),
             spare_tokens=chosen.spare_tokens,
         )

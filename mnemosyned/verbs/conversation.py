@@ -12,6 +12,7 @@ from mnemosyned.conversation.budget import Breakdown, MemoryPlace
 from mnemosyned.memory import injections as ledger
 from mnemosyned.memory.values import (
     DEFAULT_SESSION,
+    EndedStatement,
     Learning,
     LearningKind,
     LearningScope,
@@ -23,6 +24,7 @@ from mnemosyned.verbs.request import (
     Name,
     Names,
     PageSize,
+    ProjectKey,
     Question,
     Request,
     Reveal,
@@ -233,6 +235,8 @@ class LearningList(RowList[Learning], frozen=True):
     """The project in which each of them was said, by its id; those of no project are left out."""
     edits: list[ledger.BriefingEdit] = msgspec.field(default_factory=list)
     """Those of them that a person pinned, dropped or reworded in briefings."""
+    ended: dict[str, list[EndedStatement]] = msgspec.field(default_factory=dict)
+    """What they state that no longer applies, and what newer memories state instead, by their ids."""
     next: str | None = None
     """The cursor of the next page, for `after`; null on the last one."""
 
@@ -374,7 +378,9 @@ class UndoEnding(ById[UndoneEnding], frozen=True, kw_only=True):
 
 
 Words = Annotated[str, Meta(max_length=2_000)]
-Project = Annotated[Name | None, doc("only in this project, by its key in `projects`")]
+Project = Annotated[
+    ProjectKey | None, doc("only in this project, by its key in `projects`")
+]
 
 
 class InjectionList(RowList[ledger.Injection], frozen=True):
@@ -430,7 +436,8 @@ class Briefing(Request[Briefed], frozen=True, kw_only=True):
     """
 
     project: Annotated[
-        Name | None, doc("the project, by its key, as `mnem injections` shows it")
+        ProjectKey | None,
+        doc("the project, by its key, as `mnem injections` shows it"),
     ] = None
     prompt: Annotated[
         str | None, doc("show what is given with this prompt, instead of at a start")

@@ -58,7 +58,7 @@ class ListMemories(request.Request[Listed], frozen=True, kw_only=True):
         request.Question | None, request.doc("only with all of these words")
     ] = None
     project: Annotated[
-        request.Name | None,
+        request.ProjectKey | None,
         request.doc(
             "only sessions of agents in this project, by its key in `projects`"
         ),

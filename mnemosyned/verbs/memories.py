@@ -22,6 +22,7 @@ from mnemosyned.verbs.request import (
     OnlySession,
     OnlySource,
     OnlyTag,
+    ProjectKey,
     Question,
     Request,
     Reveal,
@@ -75,7 +76,7 @@ class Filtered(TargetRequest[R], frozen=True, kw_only=True):
         Name | None, doc("memories that mention this name, or that this person said")
     ] = None
     project: Annotated[
-        Name | None,
+        ProjectKey | None,
         doc("memories of agents' sessions in this project, by its key in `projects`"),
     ] = None
     dry_run: Annotated[bool, doc("show the preview; change nothing")] = False

@@ -44,6 +44,7 @@ _SAID = {
     "missing required field": "is missing",
     "unknown field": "is not known",
     r"matching regex '\\S'": "must not be empty",
+    "matching regex '^(?!": "must be a key that `projects` lists, and no relative path",
 }
 _BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 _LENGTH = re.compile(r"Expected `(\w+)` of length ([<>]=) (\d+)")
@@ -98,6 +99,11 @@ def doc(description: str, **limits: Any) -> Meta:  # noqa: ANN401 as Meta takes 
 
 
 Name = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX)]
+ProjectKey = Annotated[
+    str,
+    Meta(min_length=1, max_length=TEXT_MAX, pattern=r"^(?!\.\.?(/|$)|~(/|$))"),
+]
+"""The key of a project. A relative path, which only the shell client resolves, would match nothing."""
 Names = Name | Annotated[list[Name], Meta(max_length=NAMES_MAX)] | None
 if TYPE_CHECKING:
     Instant = datetime | date | timedelta | str

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.daemons import Daemon, kept, rows, running
+from e2e.daemons import Daemon, kept, mnem, rows, running
 from support.compare_databases import EXPORTED, count_rows, differences
 from support.mixed_memory import QUESTIONS, fill
 
@@ -89,6 +89,27 @@ def test_an_export_is_restored(full: Daemon, empty: Daemon, tmp_path: Path) -> N
 
 def test_every_table_is_exported_or_left_out_on_purpose(filled: Path) -> None:
     assert set(count_rows(filled)) == EXPORTED
+
+
+def test_an_export_says_that_a_variable_chooses_no_database(
+    full: Daemon, tmp_path: Path
+) -> None:
+    def export_with(database: object) -> bytes:
+        words = (
+            "--socket",
+            str(full.socket),
+            "export",
+            "--force",
+            str(tmp_path / "all.jsonl"),
+        )
+        done = mnem(*words, home=full.home, MNEMOSYNE_DATABASE=str(database))
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    assert f"running daemon: {full.database}".encode() in export_with(
+        tmp_path / "other.db"
+    )
+    assert not export_with(full.database)
 
 
 def test_an_export_is_private_and_has_a_footer(full: Daemon, tmp_path: Path) -> None:

@@ -185,6 +185,33 @@ def test_a_learning_is_told_with_its_ended_clause_marked(memory: DatedMemory) ->
     assert "We always use Redis for the cache (until 1 March 2026), and" in told
 
 
+def test_a_learning_is_listed_and_given_in_contexts_with_what_replaced_its_clause(
+    memory: DatedMemory,
+) -> None:
+    now = "Invoices go out on Mondays now."
+    memory.say("Invoices always go out on Fridays, signed by Petra, never by mail.")
+    (new,) = memory.say(now, session="b")
+    assert memory.ended()
+
+    listed = memory.learnings()
+    (learning,) = listed.learnings
+    system = memory.context("Write an invoice for the bakery").system
+
+    (ended,) = listed.ended[learning.id]
+    assert (ended.clause, ended.by) == ("Invoices always go out on Fridays", new)
+    assert f"never by mail. (since 1 March 2026: {now})" in system
+    (line,) = [
+        line
+        for each in memory.injections()
+        for line in each.lines
+        if line.id == learning.id
+    ]
+    assert now not in line.text
+
+    memory.forget(new)
+    assert not memory.learnings().ended
+
+
 MOVED = "Port 8080 is taken. I suggest that the staging server listens on port 9090 instead of port 8080."
 
 

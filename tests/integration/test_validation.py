@@ -21,6 +21,10 @@ REQUESTS = [
     ("recall", '{"query": ""}', "query must not be empty"),
     ("recall", '{"query": " \\t"}', "query must not be empty"),
     ("forget", '{"query": " "}', "query must not be empty"),
+    *(
+        (verb, f'{{"project": "{name}"}}', "project must be a key that `projects` lists, and no relative path")
+        for verb, name in [("forget", "."), ("list", "./shop"), ("briefing", ".."), ("injections", "~")]
+    ),
     ("recall", "{}", "query is missing"),
     ("recall", '{"query": ["x"]}', "query must be text, not a list"),
     ("recall", '{"query": "x", "tier": "cold"}', "must be one of working, episodic, archive"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
@@ -34,6 +35,7 @@ from mnemosyned.verbs.exchange import (
 )
 from mnemosyned.verbs.request import decoder_of, parse_text
 from mnemosyned.verbs.retention import Backup
+from mnemosyned.verbs.upkeep import Status
 
 NOTHING_WRITTEN = "interrupted; no whole file was written"
 SUFFIXES = {".md": "markdown", ".db": "sqlite", ".sqlite": "sqlite"}
@@ -85,6 +87,14 @@ def export_command(
     if file != "-" and not _is_folder_of_days(file, format_name):
         check_target(Path(file), force=force)
     with on_interrupt(NOTHING_WRITTEN), connect_to_daemon(context) as client:
+        if named := os.environ.get("MNEMOSYNE_DATABASE"):
+            served = client.call(Status()).database
+            if str(Path(named).expanduser().absolute()) != served != named:
+                terminal.say(
+                    "mnem: MNEMOSYNE_DATABASE chooses no memory to export; this is the one of the running "
+                    f"daemon: {served or 'a database of many owners'}",
+                    err=True,
+                )
         if format_name == "sqlite":
             options.use_local_daemon(context, "export --format sqlite")
             if request != Export():

@@ -24,7 +24,7 @@ from mnemosyned.verbs import conversation
 
 
 def _learnings_text(result: conversation.LearningList, first: int) -> str:
-    """Return each learning with its number, time, kind, scope, session, source, edits and id."""
+    """Return each learning with its number, time, kind, scope, session, source, edits, endings and id."""
     edits = {edit.id: edit for edit in result.edits}
     lines = []
     for number, learning in enumerate(result.learnings, first):
@@ -43,6 +43,7 @@ def _learnings_text(result: conversation.LearningList, first: int) -> str:
             notes.append(
                 "pinned" if edit.pinned else "dropped" if edit.dropped else "reworded"
             )
+        notes += [escape_line(each.note) for each in result.ended.get(learning.id, ())]
         lines += [click.style(f"   {note}", dim=True) for note in notes if note]
     return "\n".join(lines)
 
