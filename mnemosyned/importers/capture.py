@@ -32,6 +32,8 @@ CALL_WAIT_S = 0.02
 """Longest wait of a call for another capture."""
 LOOK_AGAIN_S = 2.0
 """Seconds until a transcript is read again, as tools write the last lines of a turn after their hook."""
+WRITTEN_S = 0.3
+"""Seconds after a prompt until its transcript is read: another tool may soon ask for what it says."""
 REST_S, IDLE_S = 0.02, 3_600.0
 """Pause of the background thread between two readings, and its maximum wait for the next one."""
 WAITING_MAX = 1_000
@@ -230,7 +232,8 @@ class Capture:
         path = session.transcript
         if not (transcripts.is_plausible(path) and transcripts.size_of(path)):
             return False
-        self._due.put(session.session)
+        # A tool writes what its user typed just after its hook has returned.
+        self._due.put(session.session, after_s=WRITTEN_S)
         return True
 
     def queue_grown_sessions(self, session: AgentSession) -> None:

@@ -194,6 +194,20 @@ def test_what_comes_in_one_by_one_is_embedded_together(
     assert embedder.calls == [("note 3", "note 2", "note 1", "note 0")]
 
 
+@pytest.mark.parametrize("gather_s", [WAIT_S])
+def test_a_prompt_waits_for_the_vectors_of_what_was_just_said(
+    open_service: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SOON_S", WAIT_S)
+    service = open_service(FakeEmbedder(in_process=True))
+    remember_all(service, "the first")
+    wait_until_embedded(service, 1)
+
+    ids = remember_all(service, "a red tesla", "the dentist")
+
+    assert service.vectors.similarities("car", ids).keys() == {*ids}
+
+
 def test_questions_go_before_memories(open_service: Open) -> None:
     asked, go_on = threading.Event(), threading.Event()
     before: list[object] = []

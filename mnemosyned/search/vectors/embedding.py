@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
@@ -315,11 +315,15 @@ class CommonVectors(engine_ports.MemoryVectors, ABC):
             return {}
         search, vector = asked
         positions = self._store.positions_of(ids)
+        self._await_vectors(positions.values())
         try:
             cosines = search.cosines(vector, positions.values())
         except engine_ports.ComparisonTooSlow:
             return {}
         return {id: cosines[seq] for id, seq in positions.items() if seq in cosines}
+
+    def _await_vectors(self, positions: Collection[int]) -> None:
+        """Wait briefly for the vectors of a few memories that were stored a moment ago."""
 
     def nearest_of(self, text: str, positions: Sequence[int], count: int) -> list[int]:
         """Return the `count` of `positions` most like a text; empty if not ready or too slow."""

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,8 @@ KEPT_MAX = 10_000
 QUESTIONS_MAX = 16
 START_AFTER_S = 0.5
 """Delay of the start, so that a daemon serves first, and a program that only stores loads no model."""
+SOON_S, SOON_MAX = 0.06, 8
+"""How long a prompt waits for the vectors of what was said a moment ago, in another tool, and of how many."""
 LOADING_S = 2.0
 """How long a question waits for a model in this process and for stored vectors, which load in half a second."""
 CLOSE_AGAIN_S = 0.2
@@ -69,7 +71,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         """
 
         def pause_if_none_waits() -> None:
-            if pause and self._can_answer.is_set():
+            if pause and self._can_answer.is_set() and not self._is_hurried:
                 pause()
 
         embedding.EmbeddingThread.__init__(self, embedder, pause_if_none_waits)
@@ -88,6 +90,11 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         """Set by the first question: the start is not delayed any more."""
         self._can_answer = threading.Event()
         """Set once a question need not wait: there is an index with the newest memories, or no memory."""
+        self._embedded = threading.Condition()
+        self._embedded_to = 0
+        """Row number up to which all memories were embedded."""
+        self._is_hurried = False
+        """Whether somebody waits for vectors, so that no pause is made for more memories."""
         self._forgot = threading.Event()
         self._reworded: deque[int] = deque()
         """Positions whose vectors are to be made again."""
@@ -152,6 +159,15 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         self._wake.set()
         return question
 
+    def _await_vectors(self, positions: Collection[int]) -> None:
+        """Wait up to `SOON_S` seconds for the vectors of up to `SOON_MAX` new memories."""
+        new = [each for each in positions if each > self._embedded_to]
+        if new and len(new) <= SOON_MAX and self._embedder.in_process:
+            with self._embedded:
+                self._is_hurried = True
+                self._wake.set()
+                self._embedded.wait_for(lambda: self._embedded_to >= max(new), SOON_S)
+
     def _search(self) -> VectorIndex | StorageIndex | None:
         """Return the index; None while the model loads."""
         return self._index
@@ -209,6 +225,10 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
                 top = newest
             if spans:
                 self._embed_next(index, spans)
+                if not spans:
+                    with self._embedded:
+                        self._embedded_to, self._is_hurried = top, False
+                        self._embedded.notify_all()
             else:
                 self._wake.wait(
                     max(0.0, self._look_at - time.monotonic()) if self._seen else None
@@ -251,6 +271,8 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
             return newest
         until = time.monotonic() + GATHER_S
         while (left_s := until - time.monotonic()) > 0 and not self._closing.is_set():
+            if self._is_hurried:
+                break
             self._wake.wait(left_s)
             self._wake.clear()
             self._answer_questions()
