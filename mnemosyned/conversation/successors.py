@@ -130,7 +130,6 @@ class SuccessorFinder:
         self._statements = [
             each for each in statements if not edits.is_dropped(each.memory.id)
         ][:STATEMENTS_MAX]
-        self._memories = {each.memory.id: each.memory for each in self._statements}
         self._stated = {each.memory.id: each for each in self._statements}
         self._proposals = {
             each.answer_id: each.memory.id
@@ -166,7 +165,7 @@ class SuccessorFinder:
         """
         ids = [quote.source_id for each in sections for quote in each.quotes]
         ended = self._endings_of(ids)
-        self._comparison = self._compare(list(dict.fromkeys([*self._memories, *ids])))
+        self._comparison = self._compare(list(dict.fromkeys([*self._stated, *ids])))
         lines: dict[str, InjectedQuote] = {}
         line_of: dict[str, str] = {}
         """The ids of lines, by their own and by those of the memories that state learnings."""
@@ -260,7 +259,7 @@ class SuccessorFinder:
 
     def sure_successors_of(self, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Yield (id, successor's id) for every sure successor of the statements with these ids."""
-        self._comparison = self._compare(list(self._memories))
+        self._comparison = self._compare(list(self._stated))
         for each in self._statements:
             memory = each.memory
             if memory.id in ids:
@@ -296,7 +295,8 @@ class SuccessorFinder:
 
         def make_newer(id: str, text: str, said: datetime, why: str) -> InjectedQuote:
             """Return a quote of a newer memory; its origin is empty if unknown."""
-            memory, stated = self._memories.get(id), self._stated.get(id)
+            stated = self._stated.get(id)
+            memory = stated and stated.memory
             # "Radek cancelled." says less than "Radek cancelled. Sanne does the pipes now."
             if stated and (stated.answer_id or text in stated.text):
                 text = stated.text
@@ -408,7 +408,8 @@ class SuccessorFinder:
             and (not is_on_health or concerns_health(each.text))
         ]
         rated: list[tuple[float, int]] = []
-        older = self._memories.get(quote.source_id)
+        stated = self._stated.get(quote.source_id)
+        older = stated and stated.memory
         for _, place in nlargest(RATED_MAX, newer):
             said = self._statements[-place]
             if (
@@ -439,9 +440,9 @@ class SuccessorFinder:
 
     def _is_part(self, quote: InjectedQuote) -> bool:
         """Return True if a quote is a small part of its message, or the message is not among the statements."""
-        stated = self._memories.get(quote.memory)
+        stated = self._stated.get(quote.memory)
         return bool(quote.memory) and (
-            stated is None or briefing.says_more(stated.content, quote.text)
+            stated is None or briefing.says_more(stated.memory.content, quote.text)
         )
 
     def list_features(self, quote: InjectedQuote, place: int) -> tuple[float, ...]:

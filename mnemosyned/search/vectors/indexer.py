@@ -225,10 +225,10 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
                 top = newest
             if spans:
                 self._embed_next(index, spans)
-                if not spans:
-                    with self._embedded:
-                        self._embedded_to, self._is_hurried = top, False
-                        self._embedded.notify_all()
+            elif self._is_hurried or self._embedded_to < top:
+                with self._embedded:
+                    self._embedded_to, self._is_hurried = top, False
+                    self._embedded.notify_all()
             else:
                 self._wake.wait(
                     max(0.0, self._look_at - time.monotonic()) if self._seen else None
