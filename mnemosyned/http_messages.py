@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -23,6 +24,8 @@ class HttpRequest:
     """Whether it came over the Unix socket, and not over TCP."""
     address: str = ""
     """The number of the client's machine, such as `192.0.2.7`; empty over the Unix socket."""
+    received_at: float = field(default_factory=time.monotonic, compare=False)
+    """The monotonic time at which it was whole: it may then wait for a thread."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,6 +258,7 @@ class MemoryRoutes:
         answer, wanted = hooks.handle_call(
             envelope,
             is_remote=not request.local,
+            waited_s=time.monotonic() - request.received_at,
             may_tell=self.scopes is None or Scope.READ in self.scopes,
             groups=self.groups,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from fuzz.requests import by_get, by_post
 from postgres.served import Memory, Service, serve_in_process
 
+from mnemosyned.http_messages import HttpRequest
 from mnemosyned.memory.engine_ports import OWN_SCOPES, Scope
 from mnemosyned.service.audit import REQUESTER
 from mnemosyned.service.service import GROUPS_S, MemoryService
@@ -490,3 +492,24 @@ def test_an_agent_is_told_which_other_member_wrote_a_line(
     for asking, speaker in ((anna, "bert"), (bert, "user")):
         told = told_by_hook(asking, prompt, owner="team", session=speaker)
         assert f"[2026-03-09, {speaker}] {line}" in told
+
+
+def test_a_hook_that_waited_too_long_for_a_thread_uses_up_no_line(anna: Memory) -> None:
+    share(anna, "We decided that the staging database is Ibis.", owner="anna")
+    payload = {
+        "hook_event_name": "UserPromptSubmit",
+        "session_id": "s",
+        "prompt": "What did we decide to call the staging database?",
+    }
+    body = json.dumps({"payload": payload, "limit_s": 1.5}).encode()
+    headers = {"authorization": f"Bearer {anna.token}"}
+
+    def told(waited_s: float) -> bytes:
+        at = time.monotonic() - waited_s
+        sent = HttpRequest(
+            "POST", "/hooks", "", body, headers, received_at=at, local=False
+        )
+        return anna.answer(sent).body
+
+    assert told(9.0) == b"{}"
+    assert b"is Ibis" in told(0.0)

@@ -164,18 +164,21 @@ class HookService:
         envelope: HookEnvelope,
         *,
         is_remote: bool = False,
+        waited_s: float = 0.0,
         may_tell: bool = True,
         groups: Groups = NO_GROUPS,
     ) -> tuple[events.Json, str | None]:
         """Store the conversation of a call; return the JSON to print, and the byte to send its transcript from.
 
         The second value is a byte as text, see `HookOutcome.wanted`, or None. A call that `is_remote` comes
-        from another machine: no file that it names is looked at. Without `may_tell` nothing is injected. With a
-        prompt, the memories of `groups` are searched, too. Raises storage errors; if the same call is sent
-        again, nothing is stored twice.
+        from another machine: no file that it names is looked at. It has waited here for `waited_s` seconds.
+        Without `may_tell`, or if nobody waits any more, nothing is injected. With a prompt, the memories of
+        `groups` are searched, too. Raises storage errors; if the same call is sent again, nothing is stored
+        twice.
         """
         started = time.monotonic()
-        lasted = 0.0 if is_remote else max(0.0, time.time() - envelope.time)
+        # Another machine's clock may differ.
+        lasted = waited_s if is_remote else max(0.0, time.time() - envelope.time)
         waits_until = started + envelope.limit_s - lasted if envelope.limit_s else inf
         call = events.parse_call(
             envelope.payload or {},
@@ -203,6 +206,7 @@ class HookService:
                 settings = self._settings.config.hooks
                 is_excluded = is_below(session.directory, settings.exclude)
                 tells = may_tell and settings.tell and not is_excluded
+                tells &= time.monotonic() <= waits_until
                 if tells and events.takes_context(call) and not envelope.late:
                     outcome.context = self._compose_context(
                         call, session, waits_until, groups, name=envelope.memory
