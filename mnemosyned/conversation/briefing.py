@@ -327,7 +327,7 @@ def _find_useful_sentences(
         is_named = has_value or any(token.capital for token in tokens[1:])
         full_words = sum(token.kind is not TokenKind.STOP for token in tokens)
         is_telling = (
-            len(keywords) >= KEYWORDS_MIN
+            len(keywords) >= KEYWORDS_MIN - terms.may_be_unspaced(text)
             or full_words >= CONTENT_WORDS_MIN
             or bool(
                 (keywords and is_named and not has_secret)
@@ -364,8 +364,10 @@ def is_request(text: str, tokens: Sequence[TextToken]) -> bool:
     words = [token.surface.lower() for token in tokens]
     verb = words[min(len(words) - 1, words[0] in _WORDS["proposals"])]
     return (
-        verb in _WORDS["requests"] and not _PATTERNS["headed"].search(text)
-    ) or not _WORDS["courtesies"].isdisjoint((words[0], words[-1]))
+        (verb in _WORDS["requests"] and not _PATTERNS["headed"].search(text))
+        or not _WORDS["courtesies"].isdisjoint((words[0], words[-1]))
+        or _PATTERNS["asked"].search(text) is not None
+    )
 
 
 def _find_kind(

@@ -292,3 +292,23 @@ def test_a_finding_answers_nobody_in_another_session() -> None:
     memories = [*turn("ok", CAUSE, session="other")[:1], *turn(SLOW)]
 
     assert [each.text for each in find_statements(memories)] == [CAUSE, SLOW]
+
+
+@each_case(("text", "is_told"), [
+    ("デプロイは木曜日に変えた。", True),
+    ("検索にはElasticsearchを使っている。", True),
+    ("缓存放在 Redis 里。", True),
+    ("给华信公司的陈经理打电话道歉了。", True),
+    ("데이터베이스는 MySQL입니다.", True),
+    ("ログインのバグを直してください。", False),
+    ("READMEに使い方を追加して。", False),
+    ("テストはすべて通りました。", False),
+    ("絶対にネットワークの問題だと思います。", False),
+    ("帮我修一下登录的 bug。", False),
+    ("把这个变量改名为 userName", False),
+    ("所有测试都通过了。", False),
+])  # fmt: skip
+def test_a_short_statement_without_spaces_is_told_and_a_request_is_not(
+    text: str, *, is_told: bool
+) -> None:
+    assert bool(statements(text)) == is_told
