@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import re
 import select
@@ -21,8 +23,10 @@ from e2e.daemons import environment, kept, mnem, short_room
 from e2e.programs import BIN
 
 from mnemosyned import Memory
+from mnemosyned.cli.maintenance import service
 from mnemosyned.daemon.main import LogFile
 from mnemosyned.errors import ConfigInvalid
+from mnemosyned.paths import state_dir
 
 pytestmark = pytest.mark.e2e
 
@@ -297,6 +301,22 @@ def test_restarts_at_once_keep_the_options_of_the_daemon(
 
     assert [b"started, as process" in output for output in outputs] == [True] * 6
     assert asked.returncode == 0
+
+
+def test_restarts_lock_what_nfs_can_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lock(descriptor: int, _: int) -> None:
+        if not fcntl.fcntl(descriptor, fcntl.F_GETFL) & (os.O_WRONLY | os.O_RDWR):
+            raise OSError(errno.EBADF, "not open for writing")
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(fcntl, "flock", lock)
+
+    with service.lock_service():
+        assert {each.stat().st_mode & 0o777 for each in state_dir().iterdir()} == {
+            0o600
+        }
 
 
 def test_a_unit_does_not_read_the_variables_of_the_shell(tmp_path: Path) -> None:

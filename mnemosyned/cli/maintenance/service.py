@@ -450,7 +450,9 @@ def lock_service() -> Iterator[None]:
     """
     folder = paths.state_dir()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    # Open for writing, as NFS locks nothing else, such as the folder.
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(folder / "restart.lock", flags, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
