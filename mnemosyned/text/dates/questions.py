@@ -603,7 +603,7 @@ def translate_times(text: str) -> str:
 def _compile_asian_rules() -> list[tuple[re.Pattern[str], str]]:
     """Return (pattern, English form) of the time expressions in Chinese, Japanese and Korean."""
     return [
-        (re.compile(fill_parts(pattern, _ASIAN_PARTS)), form)
+        (re.compile(fill_parts(pattern, _TABLES["asian_parts"])), form)
         for pattern, form in _TABLES["asian"]
     ]
 
@@ -626,13 +626,6 @@ _ASIAN_DAYS, _ASIAN_COUNTS = (
     "一二三四五六七八九十",
 )
 _ASIAN_ASKING = compile_on_use(_TABLES["asian_asking"])
-_ASIAN_PARTS = {
-    "w": "(?P<w>(?:周|星期|礼拜)[一二三四五六日天]|[月火水木金土日]曜|[월화수목금토일]요)[日일]?",
-    "n": r"(?P<n>\d{1,3}|[一二三四五六七八九十])",
-    "d": r"(?P<d>\d{1,2})",
-    "m": r"(?<!\d)(?P<m>\d{1,2})",
-    "y": r"(?<!\d)(?P<y>(?:19|20)\d\d)",
-}
 
 
 @lru_cache(maxsize=1)
