@@ -185,6 +185,21 @@ def test_a_learning_is_told_with_its_ended_clause_marked(memory: DatedMemory) ->
     assert "We always use Redis for the cache (until 1 March 2026), and" in told
 
 
+def test_a_newer_learning_leaves_the_other_clauses_of_an_older_one_in_force(
+    memory: DatedMemory,
+) -> None:
+    memory.say("Please always answer in English, and call me Jo.")
+    memory.say("Call me Johanna from now on.", session="b")
+    assert memory.ended()
+
+    told = [each.text for each in memory.learnings().learnings]
+
+    assert told == [
+        "Call me Johanna from now on.",
+        "Please always answer in English, and (until 1 March 2026: call me Jo).",
+    ]
+
+
 def test_a_learning_is_listed_and_given_in_contexts_with_what_replaced_its_clause(
     memory: DatedMemory,
 ) -> None:

@@ -187,7 +187,9 @@ class ActiveLearnings:
         known = {each.id: each for each in self._newest_last} if shared else {}
         for id, _ in shared.most_common(ENDINGS_TRIED_MAX):
             new, old = _newest_first((learning, known[id]))
-            if id not in conflicts and find_ending(old.text, new.text):
+            ending = None if id in conflicts else find_ending(old.text, new.text)
+            # A clause that ended is marked, and the others still apply.
+            if ending and not (ending.span[1] and old.memory and new.memory):
                 conflicts[id] = known[id]
         return list(conflicts.values())
 
