@@ -129,6 +129,13 @@ def test_what_is_on_another_subject_ends_nothing(older: str, newer: str) -> None
     assert find_ending(older, newer) is None
 
 
+def test_the_beginning_of_a_change_does_not_end_the_decision_for_it() -> None:
+    decided = "管理画面はReactからSvelteに書き換えることにした。"
+
+    assert find_ending(decided, "管理画面をReactからSvelteに書き換え始めた。") is None
+    assert find_ending(decided, "管理画面をSvelteからVueに書き換えた。")
+
+
 def test_a_word_of_chinese_or_japanese_never_crosses_the_end_of_a_cue() -> None:
     chinese, japanese = read_statements("我上个月搬到深圳了。アプリをRedisに移した。")
 
