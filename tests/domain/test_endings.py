@@ -350,7 +350,7 @@ def test_another_place_holder_or_state_needs_a_cue(
     ("We have a dog.", "Our dog died in March.", True),
     ("Tenemos un perro.", "Se nos murió el perro en marzo.", True),
     ("Unser Auto ist ein alter Golf.", "Der Golf ist verkauft, wir fahren nur noch Rad.", True),
-    ("Mon chat s'appelle Milou.", "Milou est mort.", True),
+    ("Nous avons un chat.", "Notre chat est mort en mars.", True),
     ("The piano stands in the hall.", "We sold the piano last week.", True),
     ("My sister lives in Berlin.", "My sister has moved back in with Tom.", True),
     ("Oma wohnt allein in ihrem Haus.", "Oma ist ins Pflegeheim gezogen.", True),
@@ -363,11 +363,13 @@ def test_another_place_holder_or_state_needs_a_cue(
     ("Ich rauche.", "Hab im März mit dem Rauchen aufgehört.", True),
     ("I smoke.", "I quit smoking in May.", True),
     ("We have a hotel in May.", "I quit the hotel in June.", False),
+    ("We go to Elba in July.", "If the ferry is full, we cancelled Elba.", False),
     ("I have a photo of grandpa.", "Grandpa died.", False),
     ("We have two cats.", "One of the cats died.", False),
     ("We bought a piano in May.", "We sold the piano.", False),
     ("The dog is called Biscuit.", "The neighbour's dog died.", False),
     ("We have a dog.", "Our dog nearly died in March.", False),
+    ("Ich trinke Kaffee.", "Jule trinkt keinen Kaffee mehr.", False),
     ("My sister lives in Berlin.", "My sister moved back the sofa.", False),
 ])  # fmt: skip
 def test_what_is_gone_for_good_given_up_or_resumed_ends_what_was_said_of_it(
@@ -379,6 +381,9 @@ def test_what_is_gone_for_good_given_up_or_resumed_ends_what_was_said_of_it(
 @each_case(("text", "cue"), [
     ("We lifted the freeze.", "gone"),
     ("Anna is back.", "changed"),
+    ("The store opens at ten since the reorg.", "now"),
+    ("Since the wifi is fine, print it.", ""),
+    ("W czwartek build padł znowu.", ""),
     ("The build is green at last.", "now"),
     ("Die Sperre ist aufgehoben.", "gone"),
     ("Wir essen nur noch vegan.", "now"),

@@ -311,6 +311,9 @@ def only_looks_like_end(old: Statement, new: Statement) -> bool:
     is_same = is_same_word(first, old.words[0].key)
     if first in WORDS["relatives"] and not is_among(first, old):
         return True
+    is_other = "i" in old.signs - new.signs and new.frame[:1] == new.words[:1]
+    if is_other and any(is_same_word(w.key, old.words[0].key) for w in new.frame[1:2]):
+        return True  # "I drink coffee", and "Jule no longer drinks coffee"
     if REPORT in new.signs:
         others = [
             n for n, w in enumerate(new.frame) if w.kind and not is_among(w.key, old)
