@@ -477,8 +477,9 @@ bench-qmsum: $(COMPILED) ## questions about meetings, before and after a sleep, 
 bench-madial: $(COMPILED) ## memories that a conversation calls for without a question, in English and Chinese; DATA=…/madial [ENCODER=0]
 	$(BIN)/python tests/bench/bench_madial.py --data "$(DATA)" $(if $(filter 0,$(ENCODER)),--no-encoder)
 
-bench-events: $(COMPILED) ## events that people marked, named by summaries of every level; DATA=…/locomo10.json or DATA=…/specstory [HALF=tune]
-	$(BIN)/python tests/bench/bench_events.py --data "$(DATA)" $(if $(HALF),--half "$(HALF)")
+bench-events: $(COMPILED) ## events that people marked, named by summaries of every level; DATA=…/locomo10.json or DATA=…/specstory [HALF=tune] [ENCODER=0]
+	$(BIN)/python tests/bench/bench_events.py --data "$(DATA)" $(if $(HALF),--half "$(HALF)") \
+		$(if $(filter 0,$(ENCODER)),--no-encoder)
 
 bench-summaries: $(COMPILED) ## what summaries keep; DATA=…, for a model MODEL=FILE.gguf, ENDPOINT=URL, SESSIONS=5
 	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)" \

@@ -448,13 +448,11 @@ def _make_shared_parts(
     """Return the parts that all memories of a process share, and the local owner's summarizer."""
     wall, gate = clock or SystemClock(), ForegroundGate()
     turns = make_model_turns(config)
-    lease = SummarizerLease(
-        make_summarizer(
-            config, wall, gate, model=owner_model(turns, engine_ports.LOCAL_OWNER)
-        )
+    summarizer = make_summarizer(
+        config, wall, gate, model=owner_model(turns, engine_ports.LOCAL_OWNER)
     )
     settings = SettingsInForce(
-        config, counter=_make_checked_counter(config, lease.current)
+        config, counter=_make_checked_counter(config, summarizer)
     )
     embedder = make_embedder(config.embedding, is_shared=config.owners.serve)
     rater = None
@@ -472,7 +470,7 @@ def _make_shared_parts(
         embedder=embedder,
         rater=rater,
     )
-    return shared, lease
+    return shared, SummarizerLease(summarizer, rater.rate_events if rater else None)
 
 
 def _make_checked_counter(

@@ -355,7 +355,10 @@ class OwnerMemories:
         With `starts`, finish what an earlier process left undone, such as a purge, unless on a standby.
         """
         shared, store = self._shared, self._stores.store(owner)
-        lease = context.SummarizerLease(self._make_summarizer(owner))
+        lease = context.SummarizerLease(
+            self._make_summarizer(owner),
+            shared.rater.rate_events if shared.rater else None,
+        )
         vectors = engine_ports.MemoryVectors()
         if self._vectors:
             from mnemosyned.search.vectors.owners import OwnerVectors  # noqa: PLC0415 only with a model

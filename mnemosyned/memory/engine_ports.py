@@ -25,6 +25,8 @@ from mnemosyned.text.details import Detail
 if TYPE_CHECKING:
     from mnemosyned.search.query import Query, SearchCandidates
 
+RateEvents = Callable[[Sequence[str]], Sequence[float]]
+"""Returns the log odds that a diary would name what each sentence says; empty if they are not known."""
 K = TypeVar("K")
 
 

@@ -29,10 +29,15 @@ class SummarizerLease:
     A summarizer that is replaced while it is lent is closed when it is returned.
     """
 
-    def __init__(self, summarizer: engine_ports.Summarizer) -> None:
-        """Lend `summarizer` until it is replaced."""
+    def __init__(
+        self,
+        summarizer: engine_ports.Summarizer,
+        rate_events: engine_ports.RateEvents | None = None,
+    ) -> None:
+        """Lend `summarizer` until it is replaced; `rate_events` rates statements for roll-ups, if given."""
         self.current = summarizer
         """The summarizer for the next borrower."""
+        self.rate_events = rate_events
         self._lent = summarizer
         self._lock = threading.Lock()
         self._interrupted = threading.Event()

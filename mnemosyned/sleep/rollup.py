@@ -13,7 +13,7 @@ from datetime import datetime
 from mnemosyned import errors, ids, instants
 from mnemosyned.logs import logger
 from mnemosyned.memory import consolidation, endings, masking, periods
-from mnemosyned.memory.engine_ports import Summarizer, Summary
+from mnemosyned.memory.engine_ports import RateEvents, Summarizer, Summary
 from mnemosyned.memory.forgetting import StaleSummary
 from mnemosyned.memory.ports import MemoryStore, PendingRollups, Rollup
 from mnemosyned.memory.values import EndedStatement, Episode, MemoryRecord
@@ -120,7 +120,12 @@ class RollupRun:
         nothing.
         """
         minimum = self._context.sleep.rollup_min_items
-        rolled_up = compose_rollup(sources, level=period.level, minimum=minimum)
+        rolled_up = compose_rollup(
+            sources,
+            level=period.level,
+            minimum=minimum,
+            rate_events=self._context.lease.rate_events,
+        )
         if not rolled_up.lines:
             raise errors.SummarizerFailed("the summaries of this period say nothing")
         now = self._context.clock.now()
@@ -274,7 +279,9 @@ def rewrite_stale(
                 break
             try:
                 if stale.children:
-                    episode, index_terms = _rewrite_rollup(stale, minimum, store)
+                    episode, index_terms = _rewrite_rollup(
+                        stale, minimum, store, lease.rate_events
+                    )
                 else:
                     ended = store.endings.of([each.id for each in stale.originals])
                     episode, index_terms = _rewrite_episode(
@@ -293,13 +300,19 @@ def rewrite_stale(
 
 
 def _rewrite_rollup(
-    stale: StaleSummary, minimum: int, store: MemoryStore
+    stale: StaleSummary,
+    minimum: int,
+    store: MemoryStore,
+    rate_events: RateEvents | None,
 ) -> tuple[Episode, str]:
     """Return a stale day, week or month composed again from its summaries, and its index terms."""
     children, level = stale.children, periods.Level(stale.episode.level)
     session, source = _find_common_origin(children)
     rolled_up = compose_rollup(
-        read_sources(store, children, level), level=level, minimum=minimum
+        read_sources(store, children, level),
+        level=level,
+        minimum=minimum,
+        rate_events=rate_events,
     )
     episode = replace(
         stale.episode,

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain, zip_longest
+from math import exp
 
 from mnemosyned.instants import in_zone, shift
+from mnemosyned.memory.engine_ports import RateEvents
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.extract import StatementSelection
@@ -176,6 +178,9 @@ ROLE_FACTORS = {"user": 1.2, "assistant": 0.9}
 """Factors of statements by role: requests and reports of a person say more than an agent's remarks."""
 EMPHASIS_MIN = 0.9
 """Emphasis below which a statement is at most the only one of its summary."""
+EVENT_ODDS, EVENT_STRENGTH, ODDS_MAX = -2.5, 0.25, 4.0
+"""Log odds, by vectors, of a statement that an event keeps as it is; how much a statement gains by higher odds,
+and up to which difference."""
 TRIVIAL_SHARE = 0.4
 """Worth below which a summary has no statement, as a share of the median."""
 
@@ -206,14 +211,19 @@ class RollupText:
 
 
 def compose_rollup(
-    sources: Sequence[RollupSource], *, level: Level, minimum: int
+    sources: Sequence[RollupSource],
+    *,
+    level: Level,
+    minimum: int,
+    rate_events: RateEvents | None = None,
 ) -> RollupText:
     """Return the summary of a day, week or month from the summaries of shorter periods, oldest first.
 
     With projects, each line is about one project. Without, a person's statements share a line, and so do the
     other statements of a summary. A day of few characters and fewer than `minimum` episodes keeps all
     statements but questions. A single summary without a project is copied if it is short, or the only week of
-    a month.
+    a month. `rate_events` returns log odds that a diary would name what each statement says, or nothing if
+    that is not known.
     """
     first = sources[0]
     if (
@@ -223,7 +233,9 @@ def compose_rollup(
         and (level is Level.MONTH or len(first.text) <= CHILD_CHARS_MAX)
     ):
         return RollupText(tuple(first.text.splitlines()), first.index_terms)
-    composer = _RollupComposer(sources, level=level, minimum=minimum)
+    composer = _RollupComposer(
+        sources, level=level, minimum=minimum, rate_events=rate_events
+    )
     composer.choose_statements()
     return RollupText(
         composer.render_lines() or composer.make_fallback_line(),
@@ -235,7 +247,12 @@ class _RollupComposer:
     """Composer that chooses the statements of a roll-up within its room."""
 
     def __init__(
-        self, sources: Sequence[RollupSource], *, level: Level, minimum: int
+        self,
+        sources: Sequence[RollupSource],
+        *,
+        level: Level,
+        minimum: int,
+        rate_events: RateEvents | None,
     ) -> None:
         """Read the statements of all sources; a short day of fewer than `minimum` episodes keeps all."""
         self._sources = sources
@@ -248,15 +265,24 @@ class _RollupComposer:
         self._known = reader.known
         self._pools: list[list[Statement]] = [[] for _ in sources]
         """Readable statements of each summary."""
-        for at, statement in enumerate(reader.statements):
-            emphasis = statement.emphasis * ROLE_FACTORS.get(statement.role, 1.0)
-            reader.statements[at] = statement = statement._replace(emphasis=emphasis)  # noqa: PLW2901
-            if statement.readable:
-                self._pools[self._said[statement.memory][0]].append(statement)
         self._size = size = sum(len(source.text) for source in sources)
         is_small = size <= SMALL_CHARS
         few = len(sources) < minimum
         self._says_all = few and level is Level.DAY and is_small
+        odds: dict[int, float] = {}
+        if rate_events and not self._says_all:
+            readable = {
+                each.at: each.text for each in reader.statements if each.readable
+            }
+            rated = rate_events(list(readable.values()))
+            odds = dict(zip(readable, rated, strict=False))
+        for at, statement in enumerate(reader.statements):
+            emphasis = statement.emphasis * ROLE_FACTORS.get(statement.role, 1.0)
+            surplus = odds.get(at, EVENT_ODDS) - EVENT_ODDS
+            emphasis *= exp(EVENT_STRENGTH * max(-ODDS_MAX, min(ODDS_MAX, surplus)))
+            reader.statements[at] = statement = statement._replace(emphasis=emphasis)  # noqa: PLW2901
+            if statement.readable:
+                self._pools[self._said[statement.memory][0]].append(statement)
         room = int(size * ROLLUP_SHARES[level])
         if self._says_all:
             room = 2 * size  # with the names of speakers

@@ -100,7 +100,9 @@ def rate_event(
         "echo": is_echo,
         "gerund_first": first & _MARKS["gerund"] and not is_echo,
         "fragment": sentence[0].islower() and not is_message,
-        "short": len(marks) < SHORT_WORDS and sentence.isascii(),
+        "short": len(marks) < SHORT_WORDS
+        and sentence.isascii()
+        and not (union & _MARKS["beginnings"] and union & _MARKS["self"]),
         "question": sentences.is_question(sentence),
         **_measure_event_features(sentence, marks, union),
     }

@@ -1,6 +1,6 @@
 """Measure which events that people marked are named by the summaries of every level.
 
-    python tests/bench/bench_events.py --data path/to/locomo10.json|path/to/specstory
+    python tests/bench/bench_events.py --data path/to/locomo10.json|path/to/specstory [--no-encoder]
 
 LoCoMo's annotators wrote down what happened to each speaker in each session (`event_summary`). For
 developers' sessions with an agent, a folder of SpecStory's transcripts, readers did so in
@@ -137,11 +137,12 @@ def read_talks(path: Path, half: str) -> Iterator[Talk]:
         yield talk
 
 
-def measure(talks: Iterable[Talk]) -> dict[str, Coverage]:
+def measure(talks: Iterable[Talk], *, with_encoder: bool = True) -> dict[str, Coverage]:
     """Return the coverage of each level over conversations."""
     levels = {name: Coverage() for name in LEVELS}
     for talk in talks:
-        for name, written in zip(LEVELS, written_levels(talk.memories), strict=True):
+        levels_written = written_levels(talk.memories, with_encoder=with_encoder)
+        for name, written in zip(LEVELS, levels_written, strict=True):
             for episode, _ in written:
                 begins, ends = episode.covers_from.date(), episode.covers_until.date()
                 days = [day for day in talk.lines if begins <= day <= ends]
@@ -164,6 +165,7 @@ def main() -> int:
         choices=HALVES,
         help="conversations 1-5 or 6-10; both if left out",
     )
+    parser.add_argument("--no-encoder", action="store_true", help="by words alone")
     options = parser.parse_args()
     in_sessions = options.data.is_dir()
     report = Report("bench-events-sessions" if in_sessions else "bench-events")
@@ -174,7 +176,7 @@ def main() -> int:
             else read_talks(options.data, half)
         )
         rows: list[list[object]] = []
-        for name, level in measure(talks).items():
+        for name, level in measure(talks, with_encoder=not options.no_encoder).items():
             if in_sessions and name == "episodes":
                 continue  # one says but a part of its day
             characters = level.characters / level.summaries

@@ -3,8 +3,9 @@
     python tests/bench/fit_probes.py [--data FILE] [--transcripts FOLDER] [--probe NAME] [--write]
 
 `rule` says whether a sentence is a standing rule, `request` whether a rule may bear on a request,
-`asking` whether a prompt asks for what was said before, next to the weights of its form, and `statement`
-whether a message states what later sessions need. Each is a network with one hidden layer over the vector
+`asking` whether a prompt asks for what was said before, next to the weights of its form, `statement`
+whether a message states what later sessions need, and `event` whether a diary of the day would name what a
+sentence says. Each is a network with one hidden layer over the vector
 of a text, and with weights of the words and pairs of words that several authors use. Printed is what each
 says of examples that it was not fitted on: a fifth of the authors and projects after the other, and of
 all other texts, and all texts of the authors in `CHECKED`. The authors of `sets/authors` wrote up to three
@@ -31,6 +32,8 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
+from bench.bench_events import read_sessions, read_talks
+from bench.retention import content_words
 from bench.telling import fold, kind_of, load_half
 from support.datasets.technical_talks import load_talks
 
@@ -48,7 +51,8 @@ from mnemosyned.search.vectors.bearing import (
     BearingRater,
     find_word_pairs,
 )
-from mnemosyned.text.sentences import is_question
+from mnemosyned.text.sentences import is_question, split_sentences
+from mnemosyned.verbs.request import instant
 
 HERE = Path(__file__).parent
 DOMAIN = HERE.parent / "domain"
@@ -78,6 +82,9 @@ RULE_CHARS = 25
 CHAT_SHARE = 0.25
 """Share of the sentences of LoCoMo that are read."""
 PASTED_CHARS = 1_500
+NAMED_SHARE, UNNAMED_SHARE, SENTENCE_CHARS_MIN = 0.4, 0.15, 12
+"""Share of an event's words in a sentence that names it, share of the other sentences that is read, and
+characters of the shortest sentence that is read."""
 LINE_CHARS = 100
 
 
@@ -135,7 +142,7 @@ def author_lines(kind: str) -> Iterator[tuple[str, str, str]]:
     """Yield the author, the sign and the text of each line of the files of a kind."""
     for path in sorted(AUTHORS.glob(f"*_{kind}.txt")):
         for line in path.read_text("utf-8").splitlines():
-            if line[:2] in ("+ ", "- ", "? "):
+            if line[:2] in ("+ ", "- ", "? ", "~ "):
                 author = path.stem.removesuffix(f"_{kind}")
                 yield author, line[0], line[2:].replace("\\n", "\n")
 
@@ -293,6 +300,26 @@ def message_examples(data: str, transcripts: str) -> Iterator[Example]:
             for message in read_specstory(path)[1]:
                 if message.role == "user":
                     yield Example("transcripts", message.text, "-", 0.3)
+
+
+def event_examples(data: str, transcripts: str) -> Iterator[Example]:
+    """Yield sentences, with whether a diary would name them; of talks and sessions, those of half `tune`."""
+    for author, sign, text in author_lines("events"):
+        yield Example(author, text, sign.replace("~", "-"), 0.3 if sign == "~" else 1.0)
+    chance = random.Random(2)
+    talks = [*read_talks(Path(data), "tune")] if data else []
+    talks += [read_sessions(Path(transcripts), "tune")] if transcripts else []
+    for talk in talks:
+        for memory in talk.memories:
+            events = talk.events.get(instant(memory.created_at or "").date(), [])
+            for text, _ in split_sentences(memory.content):
+                words = content_words(text)
+                shares = (len(words & each) / max(2, len(each)) for each in events)
+                is_named = max(shares, default=0.0) >= NAMED_SHARE
+                sign, weight = ("+", 0.45) if is_named else ("-", 0.3)
+                is_read = is_named or chance.random() < UNNAMED_SHARE
+                if is_read and SENTENCE_CHARS_MIN <= len(text) <= TEXT_CHARS_MAX:
+                    yield Example("talks", text, sign, weight)
 
 
 def embed(texts: Sequence[str]) -> Matrix:
@@ -455,7 +482,7 @@ def fit_probe(examples: Sequence[Example], vectors: Matrix) -> Fitted:
     )
     print_shares(names, good, scores)
     full = np.array([each.weight >= WORDS_WEIGHT_MIN for each in examples])
-    for name in ("authors", "projects"):
+    for name in {"authors", "projects"}.intersection(names):
         found, other = (
             np.sort(scores[(names == name) & full & p]) for p in (good, ~good)
         )
@@ -608,6 +635,7 @@ def main() -> None:
         ("request", request_examples),
         ("asking", asking_examples),
         ("statement", partial(statement_examples, options.data, options.transcripts)),
+        ("event", partial(event_examples, options.data, options.transcripts)),
     ):
         if options.probe not in ("", name):
             continue

@@ -28,14 +28,19 @@ PAGE = 500
 
 
 def written_levels(
-    memories: Sequence[Remember],
+    memories: Sequence[Remember], *, with_encoder: bool = True
 ) -> list[list[tuple[Episode, list[str]]]]:
     """Return the summaries of each level, oldest first, with the texts they are made of."""
     moments = [instant(memory.created_at) for memory in memories if memory.created_at]
     clock = FakeClock(max(moments) + LATER)
     with (
         tempfile.TemporaryDirectory() as folder,
-        Memory(Path(folder) / "memory.db", clock=clock, wm_max=1_000_000) as opened,
+        Memory(
+            Path(folder) / "memory.db",
+            clock=clock,
+            wm_max=1_000_000,
+            **{"embedding.encoder": "builtin" if with_encoder else "none"},
+        ) as opened,
     ):
         for begin in range(0, len(memories), PAGE):
             opened.remember_many(list(memories[begin : begin + PAGE]))

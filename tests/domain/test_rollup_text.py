@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, strategies as st
 from support.cases import each_case
 
+from mnemosyned.memory.engine_ports import RateEvents
 from mnemosyned.memory.periods import Level
 from mnemosyned.summary.rollup import (
     RollupSource,
@@ -18,7 +19,10 @@ MONDAY = datetime(2026, 3, 9, 7, tzinfo=UTC)
 
 
 def rolled(
-    *texts: str | tuple[str, str], level: Level = Level.DAY, terms: str = ""
+    *texts: str | tuple[str, str],
+    level: Level = Level.DAY,
+    terms: str = "",
+    rate_events: RateEvents | None = None,
 ) -> RollupText:
     """The text of a day of hours, or of a longer period; a pair is (project, text)."""
     step = timedelta(hours=1) if level is Level.DAY else timedelta(days=1)
@@ -29,7 +33,7 @@ def rolled(
         )
         for at, (project, text) in enumerate(pairs)
     ]
-    return compose_rollup(sources, level=level, minimum=3)
+    return compose_rollup(sources, level=level, minimum=3, rate_events=rate_events)
 
 
 BILLING = (
@@ -46,6 +50,28 @@ CRANE = (
     "user: Crane bought, 39.90 EUR, at Spielkiste in Sporgasse.\n"
     "assistant: The wrapping paper with the whales is in the hall, next to the card for Mila."
 )
+
+
+def test_a_day_names_what_is_rated_as_an_event_before_what_is_not() -> None:
+    lines = [
+        f"user: The {color} boat left the old harbor at nine in the morning with {number} people on board.\n"
+        f"user: The {color} bus left the new station at ten in the morning with {number} people on board."
+        for number, color in enumerate(("red", "blue", "green", "white"), start=41)
+    ]
+
+    def named(rated: str) -> tuple[int, int]:
+        text = rolled(
+            *lines,
+            rate_events=lambda each: [6.0 if rated in one else -8.0 for one in each],
+        ).text
+        return text.count("boat"), text.count("bus")
+
+    (boats, few_buses), (few_boats, buses) = named("boat"), named("bus")
+
+    assert boats > few_buses
+    assert buses > few_boats
+    # Where the encoder fails, nothing is rated.
+    assert rolled(*lines, rate_events=lambda _: ()) == rolled(*lines)
 
 
 THANKS = "Thanks, have a good night!"

@@ -282,6 +282,26 @@ def test_lasting_statements_are_rated_above_remarks(rated: MemoryService) -> Non
     assert rated.rate_statements(texts) == odds
 
 
+def test_news_of_a_day_is_rated_above_attitudes_questions_and_narration(
+    rater: BearingRater,
+) -> None:
+    news = [
+        "We adopted two kittens from the shelter on Saturday.",
+        "Meine Schwester hat gestern ihr zweites Kind bekommen.",
+        "The deadlock came from the retry job, and migration 41 fixes it.",
+        "来月から大阪の支店に転勤になりました。",
+    ]
+    others = [
+        "Kittens bring so much joy to a home.",
+        "Wie geht es deiner Schwester?",
+        "Let me look at the retry job first.",
+        "大阪はいいところですよね。",
+    ]
+
+    assert min(rater.rate_events(news)) > max(rater.rate_events(others))
+    assert not rater.rate_events([])
+
+
 def test_a_value_that_an_assistant_reports_as_done_ends_a_users(
     rated: MemoryService,
 ) -> None:

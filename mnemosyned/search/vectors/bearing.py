@@ -123,6 +123,17 @@ class BearingRater:
             1 / (1 + exp(-odds)) for odds in _apply_network("rule", vectors, sentences)
         ]
 
+    def rate_events(self, sentences: Sequence[str]) -> Sequence[float]:
+        """Return the log odds that a diary would name what each sentence says; empty after a logged error."""
+        if not sentences:
+            return ()
+        try:
+            vectors = self._embed_sentences(sentences)
+        except (EmbedderFailed, ModelUnavailable) as error:
+            log.warning("sentences_not_rated", reason=error.message)
+            return ()
+        return _apply_network("event", vectors, sentences)
+
     def rate_changes(self, sentences: Sequence[str]) -> Sequence[float]:
         """Return the log odds that each sentence reports a change; `sentences` must not be empty.
 
