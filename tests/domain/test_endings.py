@@ -993,3 +993,10 @@ def test_a_clause_is_left_out_if_the_rest_stands_alone(
     sentence: str, clause: str, rest: str | None
 ) -> None:
     assert leave_out_clauses(sentence, [clause]) == rest
+
+
+def test_a_statement_whose_words_all_change_or_are_small_is_compared() -> None:
+    older = "blocks Hôm Đặng 내일입니다 Größenordnung Thursday, the the próximo"
+    newer = "취소했습니다 今天我们在北京开会，讨论了预算和日程 the"
+
+    assert find_ending(older, newer) is None

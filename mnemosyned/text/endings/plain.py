@@ -144,17 +144,16 @@ def are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bo
     - the number after the same first word differs: "removed server 3", "removed server 4"
     - with `by_words`, without comparing vectors: only names and values are common to both
     """
-    (first, *after), (new_first, *new_after) = (
+    begun, newly_begun = (
         [word for word in each.frame if word.key not in ARTICLES][:2]
         for each in (old, new)
     )
-    if first.key == new_first.key and any(
-        word.kind == other.kind == "number"
-        and not (word.unit or other.unit)
-        and word.key != other.key
-        for word, other in zip(after, new_after, strict=False)
-    ):
-        return True
+    pairs = list(zip(begun, newly_begun, strict=False))
+    if pairs and pairs[0][0].key == pairs[0][1].key:
+        for word, newer in pairs[1:]:
+            are_numbers = word.kind == newer.kind == "number"
+            if are_numbers and not (word.unit or newer.unit) and word.key != newer.key:
+                return True
     fresh = [word for word in new.words if not is_among(word.key, old)]
     gone = [word for word in old.words if not is_among(word.key, new)]
     is_other = "new" in new.signs and any(w.key in WORDS["old"] for w in gone)
