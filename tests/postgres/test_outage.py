@@ -340,7 +340,7 @@ def test_a_daemon_on_a_standby_only_reads(primary: Server, tmp_path: Path) -> No
                     assert "standby" in answer.body["error"]["message"], verb
                 assert "standby" in str(daemon.post("status").body["warnings"])
                 looked = mnem("doctor", home=daemon.home, MNEMOSYNE_DATABASE=copied)
-                assert b"the server is a standby" in looked.stdout
+                assert b"as a standby does" in looked.stdout
                 assert service.status("/v1/recall", token, query="key") == 200
                 asked_about = {"message": "When are the plums ripe?"}
                 assert service.status("/v1/context", token, **asked_about) == 200
