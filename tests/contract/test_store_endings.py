@@ -61,6 +61,12 @@ def newer(store: MemoryStore) -> list[str]:
     return [each.newer for each in store.endings.find(limit=10)]
 
 
+@pytest.fixture(autouse=True)
+def _time_for_edits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine leaves nothing of an edit for later; tests about that have a time of their own."""
+    monkeypatch.setattr(endings, "EDIT_S", 60.0)
+
+
 def unread(store: MemoryStore) -> dict[str, int]:
     """The rows of the memories that are still to be read."""
     return {each.id: row for row, each in store.endings.unread(limit=10).items()}
