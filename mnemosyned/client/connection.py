@@ -229,14 +229,14 @@ class Connection:
         return Transfers(self._address)
 
     def events(self, *, after: int | None = None) -> Iterator[Event]:
-        """Return an iterator of the daemon's events from now on, until the daemon stops.
+        """Return an iterator of the daemon's events from now on, until the daemon stops or the client closes.
 
         With `after`, the id of an event, later events that are still kept come first. A reader that is too slow
         is dropped; its last event says so. Raises `DaemonUnreachable` if the connection is lost, and
         `DaemonBusy` for too many readers; the iterator raises them too.
         """
         stream = self._read_streams(after)
-        next(stream)
+        next(stream, None)  # nothing comes if the client is closed just now
         return (event for event in stream if event)
 
     def _read_streams(self, after: int | None) -> Iterator[Event | None]:
