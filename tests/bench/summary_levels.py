@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from bench.meaning_sets import wait_for_vectors
 from bench.readability import Readability
 from bench.retention import Conversation
 from support.datasets.technical_talks import load_talks
@@ -44,6 +45,7 @@ def written_levels(
     ):
         for begin in range(0, len(memories), PAGE):
             opened.remember_many(list(memories[begin : begin + PAGE]))
+        wait_for_vectors(opened.status)  # by which endings are found, too
         opened.endings()  # a sleep has only a moment to find them, too short on a busy machine
         report = opened.sleep(force=True)
         ids = [id for group in report.groups for id in group.episodes]
