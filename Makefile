@@ -641,7 +641,7 @@ uninstall: ## undo `make install`; your memory and a config you changed stay
 	@set -e; if [ -d $(SHARE) ]; then cd $(SHARE); rm -f $(PAGES); \
 		for folder in $(sort $(dir $(PAGES))); do if [ -d $$folder ]; then \
 			rmdir -p --ignore-fail-on-non-empty $$folder; fi; done; fi
-	rm -f $(CACHE)/encoder-*.bin $(CACHE)/encoder.lock
+	rm -f $(CACHE)/encoder-*.bin $(CACHE)/encoder.lock $(STATE)/restart.lock
 	@for folder in $(UNIT).d $(APP) $(CACHE); do if [ -d $$folder ]; then \
 		rmdir --ignore-fail-on-non-empty $$folder; fi; done
 	rm -f $(STATE)/mnemosyned.log $(STATE)/mnemosyned.log.1
