@@ -161,6 +161,19 @@ def test_other_machines_are_let_in_with_tls_alone(
     assert not refusal(tmp_path, **(certificate.settings | listen))
 
 
+def test_a_certificate_in_the_trusted_form_of_openssl_is_taken(
+    tmp_path: Path, authority: Authority
+) -> None:
+    served = authority.issue(*NAMES)
+    asked = "x509 -trustout -addtrust serverAuth"
+    trusted = openssl(asked, "-in", served.certificate)
+    assert "BEGIN TRUSTED CERTIFICATE" in trusted
+    served.certificate.write_text(trusted)
+
+    settings = served.settings | {"MNEMOSYNE_LISTEN": "0.0.0.0:7464"}
+    assert not refusal(tmp_path, **settings)
+
+
 def test_a_bad_certificate_is_refused(tmp_path: Path, authority: Authority) -> None:
     served, other = authority.issue(*NAMES), authority.issue(*NAMES)
     served.certificate.chmod(0o600)  # it is named as a key, too

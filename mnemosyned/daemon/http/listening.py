@@ -12,6 +12,7 @@ import socket
 import ssl
 import stat
 import struct
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -413,9 +414,9 @@ class Certificate:
 
 def _read_end(text: str) -> float:
     """Return when the first certificate of a PEM file expires, in seconds since 1970."""
-    _, begin, rest = text.partition(ssl.PEM_HEADER)
-    encoded, end, _ = rest.partition(ssl.PEM_FOOTER)
-    ((_, certificate),) = _read_der(ssl.PEM_cert_to_DER_cert(begin + encoded + end))
+    # OpenSSL has loaded it; a trusted one is followed by more data.
+    _, _, rest = text.partition("CERTIFICATE-----")
+    (_, certificate), *_ = _read_der(b64decode(rest.partition("-----END")[0]))
     (_, content), *_ = _read_der(certificate)
     # Serial number, algorithm, issuer and validity, after a version that may be left out.
     fields = [value for tag, value in _read_der(content) if tag != DER_VERSION]
