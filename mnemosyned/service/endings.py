@@ -174,6 +174,8 @@ class EndingFinder:
         while self._has_edited and limit is None and not self._is_encoder_awaited():
             edited = self.store.endings.edited(limit=1)
             self._has_edited = bool(edited)
+            if not edited:
+                break
             found += self._read_edited([*edited.values()], is_yielding=is_yielding)
             if time.monotonic() >= ends:
                 break

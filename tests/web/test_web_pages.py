@@ -387,9 +387,9 @@ def test_a_huge_cycle_is_not_counted_whole(
 def test_the_cycle_after_a_large_import_is_counted_whole(
     visitor: Visitor, memory: Memory
 ) -> None:
-    notes = [{"content": f"Note {n}.", "session": f"s{n}"} for n in range(1_001)]
-    memory.remember_many(notes[:1])  # type: ignore[arg-type]
-    memory.remember_many(notes[1:])  # type: ignore[arg-type]
+    notes = [Remember(f"Note {n}.", session=f"s{n}") for n in range(1_001)]
+    memory.remember_many(notes[:1])
+    memory.remember_many(notes[1:])
     cycle = memory.sleep(force=True).cycle
 
     page = visitor.get("/cycle", cycle=cycle)
