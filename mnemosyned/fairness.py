@@ -232,11 +232,17 @@ class ForegroundGate:
         """Seconds since the last request; 0 while a request is in flight."""
         return 0.0 if self._in_flight else time.monotonic() - self._last
 
-    def wait_until_quiet(self, is_busy: Callable[[], bool] | None = None) -> None:
-        """Wait up to `QUIET_WAIT_MAX_S` seconds until no request is active and `is_busy` returns False."""
+    def wait_until_quiet(
+        self, hurry: threading.Event, is_busy: Callable[[], bool] | None = None
+    ) -> None:
+        """Wait until no request is active and `is_busy` returns False, `QUIET_WAIT_MAX_S` seconds at most.
+
+        Return at once when `hurry` is set: a request waits for the caller's work.
+        """
         ends = time.monotonic() + QUIET_WAIT_MAX_S
         while (self.active or (is_busy and is_busy())) and time.monotonic() < ends:
-            time.sleep(QUIET_POLL_S)
+            if hurry.wait(QUIET_POLL_S):
+                break
 
     def yield_to_requests(self) -> None:
         """Wait until no request is in flight, up to `YIELD_MAX_S` seconds."""

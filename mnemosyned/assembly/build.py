@@ -404,7 +404,9 @@ def open_memory(
                 embedder=shared.embedder,
                 wait_s=config.embedding.wait_ms / 1_000,
                 similarity_min=similarity_min_of(config.embedding, shared.embedder),
-                pause=partial(shared.gate.wait_until_quiet, lambda: lease.is_in_cycle),
+                pause=partial(
+                    shared.gate.wait_until_quiet, is_busy=lambda: lease.is_in_cycle
+                ),
             )
         service = assemble_service(
             store,

@@ -38,6 +38,9 @@ made again, as the confidence of hits is fitted on cosines."""
 WORDS_MAX, WORD_CHARS_MAX = 8_192, 24
 """Words whose pieces are remembered; longer ones, such as a clause of Chinese, seldom return."""
 PIECE_CHARS_MAX = 16
+RECENT_MAX, RECENT_AT_ONCE = 16, 2
+"""Vectors of recent texts that are kept, and how many texts a call may have to look there: a prompt's hook
+asks several things of one text, which becomes a memory, too."""
 UNKNOWN, BEGIN, END = 0, 1, 2
 UNKNOWN_PENALTY = 10.0
 """How much less an unknown character scores than the rarest piece."""
@@ -134,11 +137,10 @@ class _LoadedEncoder:
             ids.append(UNKNOWN)
         return [*ids[:TOKENS_MAX], END]
 
-    def encode(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
-        """Return a matrix with a row per text: its unit vector."""
-        rows = [self.tokens(text) for text in texts]
+    def encode(self, rows: Sequence[Sequence[int]]) -> Any:  # noqa: ANN401 numpy is loaded late
+        """Return a matrix with a unit vector per text, each given as the ids of its word pieces."""
         made: list[Any] = []
-        batch: list[list[int]] = []
+        batch: list[Sequence[int]] = []
         count = 0
         for row in rows:
             if batch and count + len(row) > BATCH_TOKENS:
@@ -242,8 +244,9 @@ class SentenceEncoder(Embedder):
         self._file: BinaryIO | None = None
         self._loaded: _LoadedEncoder | None = None
         self._question_map: Any = None
-        self._last_question = "", b""
-        """The last question and its vector: a prompt's hook asks several things of one text."""
+        self._encode_recent = lru_cache(RECENT_MAX)(
+            lambda row: self._load_encoder().encode([row])[0]
+        )
         self._used_at = 0.0
         self._timer: threading.Timer | None = None
         self._closed = 0
@@ -262,23 +265,22 @@ class SentenceEncoder(Embedder):
 
         The matrix for the move is made by `make fit-questions`. Raises `ModelUnavailable`.
         """
-        last, vector = self._last_question
-        if vector and text == last:
-            return vector
         if (matrix := self._question_map) is None:
             with load_numpy().load(QUESTION_MAP) as file:
                 self._question_map = matrix = file["added"] * file["scales"]
         question = self.encode([text])[0]
         question += question @ matrix
         question /= (question @ question) ** 0.5
-        vector = pack_half([question])[0]
-        self._last_question = text, vector
-        return vector
+        return pack_half([question])[0]
 
     def encode(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
         """Return a matrix with a unit vector for each of one or more texts. Raises `ModelUnavailable`."""
         self._used_at = time.monotonic()
-        return self._load_encoder().encode(texts)
+        loaded = self._load_encoder()
+        rows = [tuple(loaded.tokens(text)) for text in texts]
+        if len(rows) > RECENT_AT_ONCE:
+            return loaded.encode(rows)
+        return load_numpy().stack([self._encode_recent(row) for row in rows])
 
     @property
     def is_prepared(self) -> bool:
@@ -319,7 +321,6 @@ class SentenceEncoder(Embedder):
         if idle_s < self._idle_s:
             self._start_timer(self._idle_s - idle_s)
             return
-        self._last_question = "", b""
         self._loaded = self._question_map = None
         trim_heap()
 

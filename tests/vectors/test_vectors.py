@@ -1,6 +1,8 @@
 """Vectors in the background and in recall, by an embedder that a test made: no model is run."""
 
+import itertools
 import threading
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -15,8 +17,10 @@ from support.vector_service import (
     wait_until_embedded,
 )
 
+from mnemosyned import fairness
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.errors import DatabaseUnreachable, EmbedderFailed, ModelUnavailable
+from mnemosyned.fairness import ForegroundGate
 from mnemosyned.memory.ports import Draft
 from mnemosyned.memory.values import EmbedderState
 from mnemosyned.search.vectors import embedding, indexer as module
@@ -206,6 +210,44 @@ def test_a_prompt_waits_for_the_vectors_of_what_was_just_said(
     ids = remember_all(service, "a red tesla", "the dentist")
 
     assert service.vectors.similarities("car", ids).keys() == {*ids}
+
+
+def test_a_prompt_ends_the_pause_of_the_thread_whose_vectors_it_waits_for(
+    open_service: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SOON_S", WAIT_S)
+    monkeypatch.setattr(fairness, "QUIET_WAIT_MAX_S", 2 * WAIT_S)
+    gate = ForegroundGate()
+    service = open_service(FakeEmbedder(in_process=True), pause=gate.wait_until_quiet)
+    remember_all(service, "the first")
+    wait_until_embedded(service, 1)
+
+    with gate:  # the prompt's own request, which the thread would let go first
+        ids = remember_all(service, "a red tesla")
+        time.sleep(2 * fairness.QUIET_POLL_S)  # it pauses by now
+
+        assert service.vectors.similarities("car", ids).keys() == {*ids}
+
+
+def test_a_prompt_waits_for_what_was_said_before_it_and_not_for_what_follows(
+    open_service: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SOON_S", WAIT_S)
+    more = itertools.count()
+    ids: list[str] = []
+
+    def talk_on(_: Sequence[object]) -> None:
+        if ids:
+            remember_all(opened, f"and {next(more)}")
+
+    opened = open_service(FakeEmbedder(in_process=True, meanwhile=talk_on))
+    remember_all(opened, "the first")
+    wait_until_embedded(opened, 1)
+    ids += remember_all(opened, "a red tesla")
+    began = time.monotonic()
+
+    assert opened.vectors.similarities("car", ids).keys() == {*ids}
+    assert time.monotonic() - began < WAIT_S / 2
 
 
 def test_questions_go_before_memories(open_service: Open) -> None:

@@ -118,12 +118,19 @@ class EmbeddingThread(ABC):
     """Thread that asks an embedding model, within `with`: questions go before memories."""
 
     def __init__(
-        self, embedder: engine_ports.Embedder, pause: Callable[[], None] | None
+        self,
+        embedder: engine_ports.Embedder,
+        pause: Callable[[threading.Event], None] | None,
     ) -> None:
-        """Embed by `embedder`; call `pause` before each batch of one in this process."""
+        """Embed by `embedder`; call `pause`, which ends when its event is set, before each batch.
+
+        An embedder that is a process of its own needs no pauses.
+        """
         self._embedder = embedder
         self._pause = pause if embedder.in_process else None
         self._status = EmbedderStatus(state=EmbedderState.LOADING, name=embedder.name)
+        self._hurry = threading.Event()
+        """Set while somebody waits for vectors, so that no pause is made."""
         self._changing = threading.Lock()
         """Held for an instant, around each change of the status."""
         self._wake = threading.Event()
@@ -192,7 +199,7 @@ class EmbeddingThread(ABC):
             if self._closing.is_set():
                 break
             if self._pause:
-                self._pause()
+                self._pause(self._hurry)
             made += embed_memories(self._embedder, batch, self._count_refusal)
             self._answer_questions()
         return made

@@ -62,7 +62,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         embedder: engine_ports.Embedder,
         wait_s: float,
         similarity_min: float,
-        pause: Callable[[], None] | None = None,
+        pause: Callable[[threading.Event], None] | None = None,
     ) -> None:
         """Keep vectors of `store` by the model of `embedder`.
 
@@ -70,9 +70,9 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         `similarity_min` are not found by it alone.
         """
 
-        def pause_if_none_waits() -> None:
-            if pause and self._can_answer.is_set() and not self._is_hurried:
-                pause()
+        def pause_if_none_waits(hurry: threading.Event) -> None:
+            if pause and self._can_answer.is_set():
+                pause(hurry)
 
         embedding.EmbeddingThread.__init__(self, embedder, pause_if_none_waits)
         embedding.CommonVectors.__init__(
@@ -93,8 +93,6 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         self._embedded = threading.Condition()
         self._embedded_to = 0
         """Row number up to which all memories were embedded."""
-        self._is_hurried = False
-        """Whether somebody waits for vectors, so that no pause is made for more memories."""
         self._forgot = threading.Event()
         self._reworded: deque[int] = deque()
         """Positions whose vectors are to be made again."""
@@ -164,7 +162,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         new = [each for each in positions if each > self._embedded_to]
         if new and len(new) <= SOON_MAX and self._embedder.in_process:
             with self._embedded:
-                self._is_hurried = True
+                self._hurry.set()
                 self._wake.set()
                 self._embedded.wait_for(lambda: self._embedded_to >= max(new), SOON_S)
 
@@ -223,13 +221,16 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
                 spans.append((top, newest + 1))
                 spans = _merge_spans(spans)
                 top = newest
-            if spans:
+            has_work = bool(spans)
+            if has_work:
                 self._embed_next(index, spans)
-            elif self._is_hurried or self._embedded_to < top:
+            # At once, even if more memories were stored meanwhile: somebody may wait for these.
+            if not spans and (self._hurry.is_set() or self._embedded_to < top):
                 with self._embedded:
-                    self._embedded_to, self._is_hurried = top, False
+                    self._embedded_to = top
+                    self._hurry.clear()
                     self._embedded.notify_all()
-            else:
+            elif not has_work:
                 self._wake.wait(
                     max(0.0, self._look_at - time.monotonic()) if self._seen else None
                 )
@@ -271,7 +272,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
             return newest
         until = time.monotonic() + GATHER_S
         while (left_s := until - time.monotonic()) > 0 and not self._closing.is_set():
-            if self._is_hurried:
+            if self._hurry.is_set():
                 break
             self._wake.wait(left_s)
             self._wake.clear()
@@ -329,7 +330,7 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         index.put({position: vectors[position] for position in kept})
         embedded = self._status.embedded + len(kept)
         self._change_status(embedded=embedded, searched=len(index))
-        if rows:
+        if len(rows) == BATCH:
             spans.append((after, rows[-1].position))
         elif not spans:
             log.info("embedding_complete", embedded=self._status.embedded)

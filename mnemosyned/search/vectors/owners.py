@@ -156,7 +156,7 @@ class SharedVectors(embedding.EmbeddingThread):
         store: Callable[[int], PostgresVectors],
         owners_lacking_vectors: Callable[[str, int, int], Sequence[int]],
         embedder: engine_ports.Embedder,
-        pause: Callable[[], None] | None = None,
+        pause: Callable[[threading.Event], None] | None = None,
     ) -> None:
         """Embed by one model for all owners; `store(owner)` returns the vectors of an owner.
 
