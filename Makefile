@@ -94,7 +94,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 	replay tokens encoder vectors vector-search soak exchange postgres postgres-writes owners team web plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-server test tables test-e2e test-fault test-kill test-alone test-backup doctor-table test-lifetime test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-groups test-citus test-top test-web test-docs docs pictures-docs pictures-web pictures-agents test-http test-llm test-adapters \
+.PHONY: help reading demo demo-server test tables test-e2e test-fault test-kill test-alone test-backup doctor-table test-lifetime test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-groups test-citus test-top test-web test-docs docs pictures-docs pictures-web pictures-agents test-http test-llm test-adapters \
 	check format fit-endings fit-probes fit-questions fit-successors run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model deb image release test-deb test-deploy uninstall lock clean
 
 help: ## show this list
@@ -480,6 +480,9 @@ bench-madial: $(COMPILED) ## memories that a conversation calls for without a qu
 bench-events: $(COMPILED) ## events that people marked, named by summaries of every level; DATA=…/locomo10.json or DATA=…/specstory [HALF=tune] [ENCODER=0]
 	$(BIN)/python tests/bench/bench_events.py --data "$(DATA)" $(if $(HALF),--half "$(HALF)") \
 		$(if $(filter 0,$(ENCODER)),--no-encoder)
+
+reading: $(COMPILED) ## summaries of days and weeks with their originals, for a reader's marks; TALKS=…/locomo10.json SESSIONS=…/specstory [HALF=held] OUT=DIR
+	$(BIN)/python tests/bench/reading.py --talks "$(TALKS)" --sessions "$(SESSIONS)" --out "$(OUT)" $(if $(HALF),--half "$(HALF)")
 
 bench-summaries: $(COMPILED) ## what summaries keep; DATA=…, for a model MODEL=FILE.gguf, ENDPOINT=URL, SESSIONS=5
 	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)" \

@@ -1,18 +1,20 @@
 """How long a hook takes, each in a process of its own: daemon up, over TLS, down, and hanging.
 
-The daemon has the encoder, as users' have, and vectors of all memories before the first hook.
+The daemon has the encoder, as users' have, and has read all memories before the first hook.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,14 +32,15 @@ from support.agents import claude_line, write_lines
 
 RUNS, AT_ONCE, WORKERS = 200, 1_000, 8
 BATCH, SESSIONS = 500, 100
-TURN_S = 0.5
-"""Between ends of turns, which no tool has faster: over TLS a process sends the messages afterwards."""
+PAUSE_S, TURN_S = 0.1, 0.5
+"""Between calls, and between ends of turns, which no tool has faster: over TLS a process sends the messages
+afterwards."""
 UP_BAR_MS, TLS_BAR_MS, DOWN_BAR_MS, HANGING_BAR_MS = 60.0, 90.0, 100.0, 300.0
 VECTORS_S = 120.0
 Work = Callable[[int], Ran]
 
 
-def measured(work: Work, runs: int, *, pause_s: float = 0.0) -> Latency:
+def measured(work: Work, runs: int, *, pause_s: float = PAUSE_S) -> Latency:
     """The times of runs one after another, each after a pause."""
     times = []
     for number in range(runs):
@@ -84,6 +87,14 @@ def filled(daemon: Daemon, corpus: Corpus) -> None:
         "vectors of all memories",
         timeout_s=VECTORS_S,
     )
+
+
+def mark_read(database: Path) -> None:
+    """Mark all memories as read for what they end and teach, which takes the background minutes."""
+    newest = "(SELECT max(seq) FROM working_memory)"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute(f"UPDATE ending_progress SET position = {newest}")
+        connection.execute(f"UPDATE learned SET position = {newest}")
 
 
 def start_of(machine: Machine) -> Work:
@@ -175,9 +186,13 @@ def main() -> int:
         home.mkdir()
         authority = Authority(Path(folder) / "authority")
         settings = authority.issue(*NAMES).settings
-        with running(home, MNEMOSYNE_EMBEDDING_ENCODER="builtin", **settings) as daemon:
-            machine = Machine(home, daemon.socket, wait_s=None)
+        settings["MNEMOSYNE_EMBEDDING_ENCODER"] = "builtin"
+        with running(home, **settings) as daemon:
             filled(daemon, corpus)
+            daemon.stop()
+        mark_read(home / "memory.db")
+        with running(home, **settings) as daemon:
+            machine = Machine(home, daemon.socket, wait_s=None)
             row("a Python that does nothing", bare(machine, options.runs))
             laptop = logged_in(Path(folder) / "laptop", daemon, authority)
             for where, user, bar_ms in (
@@ -185,8 +200,8 @@ def main() -> int:
                 ("TLS", laptop, TLS_BAR_MS),
             ):
                 for event, work, pause_s in (
-                    ("start of a session", start_of(user), 0.0),
-                    ("prompt", prompt_of(user, questions), 0.0),
+                    ("start of a session", start_of(user), PAUSE_S),
+                    ("prompt", prompt_of(user, questions), PAUSE_S),
                     ("end of a turn", stop_of(user), TURN_S),
                 ):
                     name = f"{where}: {event}"
