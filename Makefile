@@ -481,8 +481,8 @@ bench-events: $(COMPILED) ## events that people marked, named by summaries of ev
 	$(BIN)/python tests/bench/bench_events.py --data "$(DATA)" $(if $(HALF),--half "$(HALF)") \
 		$(if $(filter 0,$(ENCODER)),--no-encoder)
 
-reading: $(COMPILED) ## summaries of days and weeks with their originals, for a reader's marks; TALKS=…/locomo10.json SESSIONS=…/specstory [HALF=held] OUT=DIR
-	$(BIN)/python tests/bench/reading.py --talks "$(TALKS)" --sessions "$(SESSIONS)" --out "$(OUT)" $(if $(HALF),--half "$(HALF)")
+reading: $(COMPILED) ## summaries of days and weeks with their originals, for a reader's marks; LOCOMO=…/locomo10.json SESSIONS=…/specstory [HALF=held] OUT=DIR
+	$(BIN)/python tests/bench/reading.py --talks "$(LOCOMO)" --sessions "$(SESSIONS)" --out "$(OUT)" $(if $(HALF),--half "$(HALF)")
 
 bench-summaries: $(COMPILED) ## what summaries keep; DATA=…, for a model MODEL=FILE.gguf, ENDPOINT=URL, SESSIONS=5
 	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)" \
