@@ -27,6 +27,7 @@ from mnemosyned.models import encoder_file
 from mnemosyned.paths import cache_dir
 from mnemosyned.process_memory import trim_heap
 from mnemosyned.search.vectors.packing import load_numpy, pack_four_bits, pack_half
+from mnemosyned.text.word_cache import clear_on_forget
 
 TOKENS_MAX = 128
 """Maximum word pieces read of a text. With 512, no more was found in QMSum's meetings, whose turns are long."""
@@ -244,9 +245,10 @@ class SentenceEncoder(Embedder):
         self._file: BinaryIO | None = None
         self._loaded: _LoadedEncoder | None = None
         self._question_map: Any = None
-        self._encode_recent = lru_cache(RECENT_MAX)(
-            lambda row: self._load_encoder().encode([row])[0]
+        self._encode_recent = clear_on_forget(
+            lru_cache(RECENT_MAX)(lambda row: self._load_encoder().encode([row])[0])
         )
+        """Returns the vector of a text, given as the ids of its word pieces."""
         self._used_at = 0.0
         self._timer: threading.Timer | None = None
         self._closed = 0
@@ -322,6 +324,7 @@ class SentenceEncoder(Embedder):
             self._start_timer(self._idle_s - idle_s)
             return
         self._loaded = self._question_map = None
+        self._encode_recent.cache_clear()
         trim_heap()
 
     def _open_file(self) -> BinaryIO:

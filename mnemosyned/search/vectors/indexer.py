@@ -70,11 +70,11 @@ class VectorIndexer(embedding.EmbeddingThread, embedding.CommonVectors):
         `similarity_min` are not found by it alone.
         """
 
-        def pause_if_none_waits(hurry: threading.Event) -> None:
+        def pause_once_ready(hurry: threading.Event) -> None:
             if pause and self._can_answer.is_set():
                 pause(hurry)
 
-        embedding.EmbeddingThread.__init__(self, embedder, pause_if_none_waits)
+        embedding.EmbeddingThread.__init__(self, embedder, pause_once_ready)
         embedding.CommonVectors.__init__(
             self, store, wait_s=wait_s, similarity_min=similarity_min
         )
