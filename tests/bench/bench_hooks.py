@@ -91,10 +91,12 @@ def filled(daemon: Daemon, corpus: Corpus) -> None:
 
 def mark_read(database: Path) -> None:
     """Mark all memories as read for what they end and teach, which takes the background minutes."""
-    newest = "(SELECT max(seq) FROM working_memory)"
     with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute(f"UPDATE ending_progress SET position = {newest}")
-        connection.execute(f"UPDATE learned SET position = {newest}")
+        for table in ("ending_progress", "learned"):
+            connection.execute(f"DELETE FROM {table}")
+            connection.execute(
+                f"INSERT INTO {table} (position) SELECT max(seq) FROM working_memory"
+            )
 
 
 def start_of(machine: Machine) -> Work:
@@ -187,6 +189,7 @@ def main() -> int:
         authority = Authority(Path(folder) / "authority")
         settings = authority.issue(*NAMES).settings
         settings["MNEMOSYNE_EMBEDDING_ENCODER"] = "builtin"
+        settings["MNEMOSYNE_WM_MAX"] = str(2 * options.memories)  # no sleep for room
         with running(home, **settings) as daemon:
             filled(daemon, corpus)
             daemon.stop()
