@@ -366,6 +366,8 @@ class Line:
     tags: tuple[str, ...] = ()
     ended: tuple[EndedStatement, ...] = ()
     """Sentences of it that no longer apply, as newer memories ended them."""
+    member: str | None = None
+    """Name of the member who wrote it in a group's memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,6 +405,8 @@ class Hit:
     owner: str | None = None
     """Name of the group whose memory it is; None if it is in the memory that was asked."""
     tags: tuple[str, ...] = ()
+    member: str | None = None
+    """Name of the member who wrote it in a group's memory; None for a summary, whose `lines` name members."""
 
 
 ACTIONS_KEPT = timedelta(days=30)

@@ -538,6 +538,11 @@ def are_crowded(texts: Sequence[str], limit: int) -> bool:
     return True
 
 
+def _name_member(memory: values.MemoryRecord) -> str | None:
+    """Return the name of the member who wrote a memory of a group; None for a line of an import."""
+    return None if memory.member is None else str(memory.member)
+
+
 def make_hits(
     query: Query,
     results: Sequence[RankedResult],
@@ -545,14 +550,18 @@ def make_hits(
     judge: ResultJudge | None = None,
     *,
     owners: Sequence[str | None] = (None,),
+    in_group: bool = False,
 ) -> list[values.Hit]:
     """Return the results as hits with texts and lines, in order, leaving out forgotten memories.
 
     `documents` has the memories and episodes that still exist, by row number. Only with `judge`
-    do the hits have a confidence and a reason. `owners` are the owners of the merged stores.
+    do the hits have a confidence and a reason. `owners` are the owners of the merged stores. With `in_group`,
+    the first of them is a group.
     """
     hits: list[values.Hit] = []
     for result in results:
+        owner = owners[store_index_of(result.main_position)]
+        names_members = in_group or owner is not None
         memory = documents.memories.get(result.memory or 0)
         episode = documents.episodes.get(result.episode or 0)
         own: dict[str, Any]
@@ -563,6 +572,7 @@ def make_hits(
                 "role": memory.role,
                 "superseded_at": memory.superseded_at,
                 "tags": memory.tags,
+                "member": _name_member(memory) if names_members else None,
             }
         elif episode:
             own = {
@@ -582,6 +592,7 @@ def make_hits(
                 score=score,
                 superseded_at=line.superseded_at,
                 tags=line.tags,
+                member=_name_member(line) if names_members else None,
             )
             for position, score in result.lines
             if (line := documents.memories.get(position))
@@ -604,7 +615,7 @@ def make_hits(
             why=why,
             duplicates=result.duplicates,
             explanation=explanation,
-            owner=owners[store_index_of(result.main_position)],
+            owner=owner,
             **own,
         )
         hits.append(hit)

@@ -9,7 +9,11 @@ from datetime import datetime
 
 from mnemosyned.config.settings import SettingsInForce
 from mnemosyned.conversation import briefing, injected, successors
-from mnemosyned.conversation.learnings.relevance import concerns_health, find_scope
+from mnemosyned.conversation.learnings.relevance import (
+    concerns_health,
+    find_scope,
+    is_personal,
+)
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.ids import made_at, new_id
 from mnemosyned.memory import engine_ports, injections as ledger, listing, ports, values
@@ -222,9 +226,13 @@ class BriefingService:
         First come learnings pinned to the project or to none, then those on health. Then come `OWN_FIRST`
         others of the project, `GENERAL_MIN` of no project or valid in every project, and the rest. In each
         group the newest come first; among those of no project, the ones that apply everywhere precede. Dropped
-        and repeated learnings are left out.
+        and repeated learnings are left out, and what other members of a group say of themselves unless pinned.
         """
         in_force = self.store.learnings.find(limit=LEARNINGS_READ_MAX)
+        for_user = {each.id for each in leave_out_others(in_force, self.store)}
+        in_force = [
+            each for each in in_force if each.id in for_user or edits.is_pinned(each.id)
+        ]
         projects = self.store.agents.projects_of(
             list({learning.session for learning in in_force})
         )
@@ -389,6 +397,25 @@ def find_other_members(
         for each in store.memories.existing(sought)
         if each.role != briefing.ASSISTANT and each.member not in (None, asking)
     }
+
+
+def leave_out_others(
+    learnings: Sequence[Learning], store: ports.MemoryStore
+) -> list[Learning]:
+    """Return the learnings in a store without what other members of its group say of themselves.
+
+    An agent would otherwise call its user by another one's name, or answer in another one's language. Health
+    concerns of others, such as allergies, stay.
+    """
+    if not MEMBER.get()[0]:
+        return [*learnings]
+    personal = {
+        each.id: each.memory
+        for each in learnings
+        if each.memory and is_personal(each) and not concerns_health(each.text)
+    }
+    others = find_other_members(personal.values(), [store])
+    return [each for each in learnings if personal.get(each.id) not in others]
 
 
 def name_members(

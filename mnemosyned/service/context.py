@@ -47,7 +47,11 @@ from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.endings import find_ended_in
 from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.memory.masking import mask_together
-from mnemosyned.service.briefing import find_other_members, make_injection
+from mnemosyned.service.briefing import (
+    find_other_members,
+    leave_out_others,
+    make_injection,
+)
 from mnemosyned.service.intake import MEMBER, make_compacted_draft
 from mnemosyned.sleep.context import SummarizerLease
 from mnemosyned.text import sentences, terms
@@ -257,7 +261,10 @@ class WindowService:
         # Learnings of its sources and of none; without a source, of all.
         sources = (*names(request.source), None) if request.source else ()
         learnings = select_relevant(
-            self.store.learnings.find(sources=sources, limit=LEARNINGS_MAX),
+            leave_out_others(
+                self.store.learnings.find(sources=sources, limit=LEARNINGS_MAX),
+                self.store,
+            ),
             question=_make_subject_text(request, question),
             now=self.clock.now(),
             budget_tokens=learnings_tokens,
@@ -279,11 +286,17 @@ class WindowService:
             )
             for id, every in find_ended_in(learnings, self.store.endings.of).items()
         }
+        ids = [each.memory for each in learnings if each.memory]
+        members = find_other_members(ids, [self.store] if MEMBER.get()[0] else [])
+        said = {id: f"{member}: " for id, member in members.items()}
         recalled = self._select_quotes(request, question, chosen, learnings, groups)
         added_sections = manager.write_sections(
             [quoted for *_, quoted in recalled],
             # The ledger has no notes: they are forgotten with another memory.
-            [each.text + notes.get(each.id, "") for each in learnings],
+            [
+                said.get(each.memory or "", "") + each.text + notes.get(each.id, "")
+                for each in learnings
+            ],
             limits=(memory_tokens, learnings_tokens),
             spare_tokens=chosen.spare_tokens,
         )

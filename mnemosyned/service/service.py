@@ -446,7 +446,15 @@ class MemoryService:
                 shown, memories=dict(zip(shown.memories, masked, strict=True))
             )
         judge = ResultJudge(query, merged, reader)
-        hits = ranking.make_hits(query, places, shown, judge, owners=tuple(searched))
+        group, _ = intake.MEMBER.get()
+        hits = ranking.make_hits(
+            query,
+            places,
+            shown,
+            judge,
+            owners=tuple(searched),
+            in_group=bool(group) and group == self.events.owner,
+        )
         rest: dict[str | None, Iterator[values.Hit]] = {}
         for owner, memory in searched.items():
             own = [hit for hit in hits if hit.owner == owner]

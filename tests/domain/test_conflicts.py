@@ -135,7 +135,7 @@ class Keeper(LearningKeeper):
         del superseded
         self.known.append(learning)
 
-    def leave_out_other_projects(
+    def leave_out_others(
         self, learning: Learning, conflicts: Sequence[Learning]
     ) -> Sequence[Learning]:
         del learning

@@ -494,6 +494,65 @@ def test_an_agent_is_told_which_other_member_wrote_a_line(
         assert f"[2026-03-09, {speaker}] {line}" in told
 
 
+def test_recall_names_the_member_who_wrote_a_hit(anna: Memory, bert: Memory) -> None:
+    share(bert, "I park the van behind the bakery.", role="user")
+    share(anna, "My van is red.", owner="anna", metadata={"member": "carl"})
+
+    def members(owner: str | None) -> dict[str, str | None]:
+        found = anna.call("recall", owner=owner, query="where is the van?")
+        every = (*found["hits"], *found["nearest"])
+        return {each["content"]: each.get("member") for each in every}
+
+    of_all = members(None)
+    assert of_all.pop("My van is red.", None) is None
+    assert of_all == members("team") == {"I park the van behind the bakery.": "bert"}
+    (hit,) = anna.tool("recall", query="who parks behind the bakery?")["hits"]
+    assert (hit["owner"], hit["member"]) == ("team", "bert")
+    anna.call("sleep", owner="team", force=True)
+    (hit,) = hits(anna, "who parks behind the bakery?", owner="team")
+    assert [line["member"] for line in hit["lines"]] == ["bert"]
+
+
+def test_nobody_is_told_what_another_member_says_of_themselves(
+    anna: Memory, bert: Memory
+) -> None:
+    said = [
+        (anna, "My name is Anna."),
+        (anna, "I prefer short answers."),
+        (anna, "Answer me in German from now on."),
+        (anna, "Never use tabs in this repository."),
+        (anna, "I'm allergic to peanuts."),
+        (bert, "My name is Bertram."),
+        (bert, "I prefer long answers."),
+    ]
+    for day, (member, text) in enumerate(said, 1):
+        share(member, text, role="user", created_at=f"2026-03-0{day}", session="s")
+
+    def told(member: Memory) -> tuple[str, str]:
+        payload = {
+            "hook_event_name": "SessionStart",
+            "session_id": f"of {member.owner.name}",
+            "cwd": "/home/anna/heron",
+        }
+        sent = by_post("hooks", {"payload": payload}, path="/hooks")
+        context = member.call("context", owner="team", message="How do I answer you?")
+        _, _, learnings = context["system"].partition("## Past Learnings")
+        return member.ask(sent, owner="team").body.decode(), learnings
+
+    for member, other, own, others in (
+        (anna, "bert", ("Anna", "short", "German"), ("Bertram", "long")),
+        (bert, "anna", ("Bertram", "long"), ("Anna.", "short", "German")),
+    ):
+        start, context = told(member)
+        assert all(text in start and text in context for text in own)
+        assert not any(text in start + context for text in others)
+        is_mine = member is anna
+        assert ("instruction of anna] Never use tabs" in start) is not is_mine
+        assert ("anna: Never use tabs" in context) is not is_mine
+        assert "peanuts" in start
+        assert f"name of {other}" not in start
+
+
 def test_a_hook_that_waited_too_long_for_a_thread_uses_up_no_line(anna: Memory) -> None:
     share(anna, "We decided that the staging database is Ibis.", owner="anna")
     payload = {

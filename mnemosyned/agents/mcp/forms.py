@@ -207,11 +207,13 @@ def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> Json:
                     zone=zone,
                     chars_max=MATCHING_CHARS_MAX,
                 )
+                | drop_empty(member=line.member)
                 for line in matching
             ],
             ended=[one_line(each.note, MATCHING_CHARS_MAX) for each in chain(*ended)],
             this_project=this_project,
             owner=hit.owner,
+            member=hit.member,
             why=one_line(hit.why, 120),
         ),
     }

@@ -82,7 +82,7 @@ def _hit_text(label: str, hit: values.Hit, matching: Sequence[str]) -> str:
     # An agent's session begins with its source.
     source = "" if hit.session.startswith(f"{hit.source}:") else hit.source
     when = f"{local_time(hit.created_at)}  {hit.tier.value}"
-    parts = filter(None, (when, hit.owner, hit.session, source, hit.role))
+    parts = filter(None, (when, hit.owner, hit.member, hit.session, source, hit.role))
     head = f"{label} {wrap_lines('  '.join(parts)).lstrip()}"
     lines = [click.style(head, bold=True), click.style(f"   {hit.id}", dim=True)]
     if hit.superseded_at:
@@ -134,9 +134,10 @@ def _hit_lines(hit: values.Hit, matching: Sequence[str]) -> tuple[list[str], str
 
 
 def _quote_original(hit: values.Hit, line: values.Line, matching: Sequence[str]) -> str:
-    """Return a quote of `line`, with time and role, cut around `matching` words; `hit` is the summary."""
+    """Return a quote of `line`, with time and speaker, cut around `matching` words; `hit` is the summary."""
     content = cut_before_match(line.content, matching, room=LINE_CHARS // 2)
-    who = f"{line.role}: " if line.role else ""
+    speaker = " ".join(filter(None, (line.member, line.role)))
+    who = f"{speaker}: " if speaker else ""
     stamp = "" if len(hit.summary_of) == 1 else f"{local_time(line.created_at)}  "
     stamp += "superseded  " if line.superseded_at else ""
     notes = [wrap_paragraph(_ended_text(ended)) for ended in line.ended]

@@ -366,10 +366,13 @@ class LearningKeeper(ABC):
         """Store a learning, and mark the learnings with ids `superseded` as superseded by it."""
 
     @abstractmethod
-    def leave_out_other_projects(
+    def leave_out_others(
         self, learning: Learning, conflicts: Sequence[Learning]
     ) -> Sequence[Learning]:
-        """Return the `conflicts` that may replace a learning, or that it may replace, by their projects."""
+        """Return the `conflicts` that may replace a learning, or that it may replace.
+
+        Those of another project may not, nor what another member of a group says of themselves.
+        """
 
     @property
     def inserted_count(self) -> int:
@@ -392,13 +395,13 @@ class LearningKeeper(ABC):
         active = self._active[source]
         if learning.memory is None:  # stated by an agent
             same = active.find_same_wording(learning)
-            for other in self.leave_out_other_projects(learning, same):
+            for other in self.leave_out_others(learning, same):
                 if other.memory is None and other.kind is learning.kind:
                     return other, []
         older: list[Learning] = []
         newer: list[Learning] = []
         conflicts = active.find_conflicts(learning)
-        for other in self.leave_out_other_projects(learning, conflicts):
+        for other in self.leave_out_others(learning, conflicts):
             (newer if other.created_at > learning.created_at else older).append(other)
         is_correction = load_shared_pattern("correction").match(learning.text)
         if not (older or newer or is_restored) and is_correction:

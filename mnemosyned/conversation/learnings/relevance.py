@@ -223,7 +223,7 @@ _SCOPE_TABLES = read_tables(__file__, "scopes.toml")
 _OTHERS = _compile_words(_SCOPE_TABLES["others"])
 _SCOPES = {
     name: compile_on_use(_SCOPE_TABLES[name].replace("\n", ""))
-    for name in ("everywhere", "project", "to_user", "health", "work")
+    for name in ("everywhere", "several", "project", "to_user", "health", "work")
 }
 
 
@@ -242,6 +242,13 @@ def find_scope(learning: Learning) -> LearningScope:
     is_personal = learning.kind in (LearningKind.NAME, LearningKind.PREFERENCE)
     applies_everywhere = _applies_everywhere(learning.text, is_personal=is_personal)
     return LearningScope.EVERYWHERE if applies_everywhere else LearningScope.PROJECT
+
+
+def is_personal(learning: Learning) -> bool:
+    """Return True if a learning is about the one who said it: "my name is Ida", "answer me in German"."""
+    low = learning.text.casefold()
+    is_shared = _SCOPES["everywhere"].search(low) or _SCOPES["several"].search(low)
+    return find_scope(learning) is LearningScope.EVERYWHERE and not is_shared
 
 
 def may_replace(new: Learning, old: Learning, projects: Mapping[str, str]) -> bool:

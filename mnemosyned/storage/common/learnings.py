@@ -55,18 +55,32 @@ class LearningRows(comparison.LearningKeeper):
                 "learning", {"superseded_by": learning.id}, id=superseded
             )
 
-    def leave_out_other_projects(
+    def leave_out_others(
         self, learning: Learning, conflicts: Sequence[Learning]
     ) -> Sequence[Learning]:
-        """Return the `conflicts` that may replace a learning, or that it may replace, by their projects."""
+        """Return the `conflicts` that may replace a learning, or that it may replace.
+
+        Those of another project may not, nor what another member of a group says of themselves.
+        """
         if not conflicts:
             return conflicts
-        names = [learning.session, *(other.session for other in conflicts)]
-        projects = projects_of(self._session, names)
+        both = (learning, *conflicts)
+        projects = projects_of(self._session, [each.session for each in both])
+        ids = [each.memory for each in both if each.memory]
+        members = {
+            id: memory.member for id, memory in self._session.memories(ids).items()
+        }
+        member = members.get(learning.memory or "")
         return [
             other
             for other in conflicts
             if relevance.may_replace(learning, other, projects)
+            and (
+                members.get(other.memory or "") == member
+                or not (
+                    relevance.is_personal(learning) and relevance.is_personal(other)
+                )
+            )
         ]
 
     def save(
