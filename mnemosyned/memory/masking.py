@@ -75,9 +75,13 @@ def mask_memories(
 ) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
     """Return the memories with secrets in their texts masked, and all exact values, unmasked.
 
-    The memories are for a summarizer. A secret of one memory, or in `known`, is masked in all of them, and
-    marked as sensitive.
+    The memories are for a summarizer, which names their speakers by their roles. A secret of one memory, or in
+    `known`, is masked in all of them, and marked as sensitive.
     """
+    memories = [
+        memory if memory.member is None else replace(memory, role=memory.speaker)
+        for memory in memories
+    ]
     per_memory = [
         extract_details(memory.content, memory=memory.id) for memory in memories
     ]

@@ -513,6 +513,21 @@ def test_recall_names_the_member_who_wrote_a_hit(anna: Memory, bert: Memory) -> 
     assert [line["member"] for line in hit["lines"]] == ["bert"]
 
 
+def test_summaries_of_a_group_name_who_said_something(
+    anna: Memory, bert: Memory
+) -> None:
+    share(anna, "I moved to a new flat in Leeds in May.", role="user", session="s")
+    share(bert, "I signed a lease for an office in York.", role="user", session="s")
+    share(bert, "I have noted the lease.", role="assistant", session="s")
+
+    anna.call("sleep", owner="team", force=True)
+
+    (hit, *_) = hits(bert, "who moved to Leeds?", owner="team")
+    assert "anna: I moved to a new flat in Leeds" in hit["content"]
+    assert "bert: I signed a lease for an office in York" in hit["content"]
+    assert "user" not in hit["content"]
+
+
 def test_nobody_is_told_what_another_member_says_of_themselves(
     anna: Memory, bert: Memory
 ) -> None:

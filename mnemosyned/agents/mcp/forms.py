@@ -233,12 +233,14 @@ def make_part(item: MemoryRecord | Episode, zone: tzinfo | None) -> Json:
     """Return an entry of `expand`: a memory or lower summary, its text cut to `PART_BYTES_MAX` bytes."""
     words = frames.neutralize(item.content)
     text = text_beginning(words, PART_BYTES_MAX)
-    role = "" if isinstance(item, Episode) else item.role
+    said = item if isinstance(item, MemoryRecord) else None
     return {
         "id": item.id,
         "date": format_minute(said_at(item), zone),
         "text": text,
-        **drop_empty(role=one_line(role, 40)),
+        **drop_empty(
+            role=said and one_line(said.role, 40), member=said and said.member
+        ),
         "kind": kind_of(item),
         **drop_empty(source=one_line(item.source or "", 60)),
         "tokens": tokens_of(item.content),
