@@ -25,6 +25,8 @@ from mnemosyned.daemon.owners import OwnerResources, TokenCache
 from mnemosyned.fairness import ForegroundGate
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.memory.engine_ports import Embedder, Owner, Scope
+from mnemosyned.service.audit import REQUESTER, Requester
+from mnemosyned.service.intake import MEMBER
 from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.store import OwnedStores
 
@@ -140,6 +142,9 @@ def serve_in_process(
             common={},
             groups_max=groups_max,
         )
-        yield Service(
-            stores.owners, make_handler({}, ServerActivity(), tcp_resources=remote)
-        )
+        handler = make_handler({}, ServerActivity(), tcp_resources=remote)
+        try:
+            yield Service(stores.owners, handler)
+        finally:  # the sender of the last request: the next test is in the same thread
+            REQUESTER.set(Requester())
+            MEMBER.set((0, ""))

@@ -528,6 +528,24 @@ def test_summaries_of_a_group_name_who_said_something(
     assert "user" not in hit["content"]
 
 
+def test_a_renamed_member_is_still_who_wrote_a_memory(
+    service: Service, anna: Memory, bert: Memory
+) -> None:
+    said: dict[str, Any] = {"metadata": {"a": 1}, "role": "user", "session": "s"}
+    id = share(anna, "I prefer short answers.", **said)
+    share(bert, "I prefer long answers.", **said)
+
+    service.owners.change("anna", new_name="ann")
+
+    ann = service.token_of("ann")
+    metadata = ann.call("get", id=id)["memory"]["metadata"]
+    assert metadata == {"member": "ann", "a": 1}
+    system = ann.call("context", owner="team", message="How do I answer?")["system"]
+    _, _, learnings = system.partition("## Past Learnings")
+    assert "short" in learnings
+    assert "long" not in learnings
+
+
 def test_nobody_is_told_what_another_member_says_of_themselves(
     anna: Memory, bert: Memory
 ) -> None:

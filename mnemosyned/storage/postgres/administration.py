@@ -32,6 +32,7 @@ from mnemosyned.memory.engine_ports import (
     hash_secret,
     owner_of,
 )
+from mnemosyned.memory.values import MEMBER_FIELD
 from mnemosyned.storage.common.rows import column_names
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres import forgetting, roles
@@ -60,6 +61,12 @@ _BYTES = (
 _DELETE_SOME = (
     "DELETE FROM memory WHERE owner = %(owner)s AND seq IN "
     "(SELECT seq FROM memory WHERE owner = %(owner)s ORDER BY seq LIMIT %(most)s)"
+)
+_RENAME_MEMBER = (
+    "UPDATE memory SET metadata = "
+    f"jsonb_set(metadata::jsonb, '{{{MEMBER_FIELD}}}', to_jsonb(%(new)s::text))::text "
+    "WHERE owner = %(owner)s AND metadata <> '{}' "
+    f"AND metadata::jsonb ->> '{MEMBER_FIELD}' = %(old)s"
 )
 
 
@@ -206,8 +213,9 @@ class AdministeredOwners:
     ) -> str:
         """Rename, suspend or resume an owner; return the name that it has then.
 
-        Fields that are None do not change. Raises `NotFound`, and `InvalidRequest` for a taken or
-        malformed name, and for the owner of the database's own memory.
+        Fields that are None do not change. A new name is also that of the member in memories of groups.
+        Raises `NotFound`, and `InvalidRequest` for a taken or malformed name, and for the owner of the
+        database's own memory.
         """
         number = self._number_besides_local(name, "revoke its tokens, if need be")
         if new_name:
@@ -221,6 +229,12 @@ class AdministeredOwners:
             raise _make_owner_exists_error(new_name or name, field="new_name")
         if new_name:
             self.on_change("owner_rename", number, [new_name])
+            for each in self.memberships():
+                if each.member == new_name:
+                    group = self.number(each.group, is_group=True)
+                    with self._pool.writing(group) as session:
+                        session.execute_once(self._in_role)
+                        session.execute(_RENAME_MEMBER, old=name, new=new_name)
         if suspended is not None:
             self.on_change("owner_suspend" if suspended else "owner_resume", number, ())
         return new_name or name
