@@ -75,11 +75,14 @@ def mask_memories(
 ) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
     """Return the memories with secrets in their texts masked, and all exact values, unmasked.
 
-    The memories are for a summarizer, which names their speakers by their roles. A secret of one memory, or in
-    `known`, is masked in all of them, and marked as sensitive.
+    The memories are for a summarizer, which names speakers by their roles: a person's role in a group's memory
+    is the member's name. A secret of one memory, or in `known`, is masked in all of them, and marked as
+    sensitive.
     """
     memories = [
-        memory if memory.member is None else replace(memory, role=memory.speaker)
+        memory
+        if memory.member is None or memory.role == "assistant"
+        else replace(memory, role=str(memory.member))
         for memory in memories
     ]
     per_memory = [

@@ -70,12 +70,6 @@ class MemoryRecord:
         """The member who wrote it, if it is of a group: two members who say "I" are two people."""
         return self.metadata.get(MEMBER_FIELD)
 
-    @property
-    def speaker(self) -> str:
-        """Its role, or instead of a person's role in a group's memory the name of the member."""
-        is_agent = self.role == "assistant"
-        return self.role if is_agent or self.member is None else str(self.member)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:

@@ -539,7 +539,7 @@ def are_crowded(texts: Sequence[str], limit: int) -> bool:
 
 
 def _name_member(memory: values.MemoryRecord) -> str | None:
-    """Return the name of the member who wrote a memory of a group; None for a line of an import."""
+    """Return the name of the member who wrote a memory of a group; None if that is not known."""
     return None if memory.member is None else str(memory.member)
 
 

@@ -63,11 +63,10 @@ _DELETE_SOME = (
     "(SELECT seq FROM memory WHERE owner = %(owner)s ORDER BY seq LIMIT %(most)s)"
 )
 _RENAME_MEMBER = (
-    "UPDATE memory SET metadata = "
-    f"jsonb_set(metadata::jsonb, '{{{MEMBER_FIELD}}}', to_jsonb(%(new)s::text))::text "
-    "WHERE owner = %(owner)s AND metadata <> '{}' "
-    f"AND metadata::jsonb ->> '{MEMBER_FIELD}' = %(old)s"
+    "UPDATE memory SET metadata = replace(metadata, %(old)s, %(new)s) "
+    "WHERE owner = %(owner)s AND position(%(old)s IN metadata) > 0"
 )
+"""As text: not every JSON value can be a `jsonb` of PostgreSQL."""
 
 
 class TokenKey(NamedTuple):
@@ -234,7 +233,8 @@ class AdministeredOwners:
                     group = self.number(each.group, is_group=True)
                     with self._pool.writing(group) as session:
                         session.execute_once(self._in_role)
-                        session.execute(_RENAME_MEMBER, old=name, new=new_name)
+                        old, new = (f'"{MEMBER_FIELD}":"{n}"' for n in (name, new_name))
+                        session.execute(_RENAME_MEMBER, old=old, new=new)
         if suspended is not None:
             self.on_change("owner_suspend" if suspended else "owner_resume", number, ())
         return new_name or name
