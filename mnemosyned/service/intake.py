@@ -16,7 +16,13 @@ from mnemosyned.conversation.learnings import recognize
 from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.masking import SecretRule, apply_secret_rule
 from mnemosyned.memory.ports import Draft
-from mnemosyned.memory.values import ROW_FIELDS, Learning, MemoryRecord, tag_names
+from mnemosyned.memory.values import (
+    MEMBER_FIELD,
+    ROW_FIELDS,
+    Learning,
+    MemoryRecord,
+    tag_names,
+)
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
 from mnemosyned.verbs.request import Instant, instant, to_utc
@@ -64,14 +70,25 @@ def make_draft(
     )
 
 
+def name_member(draft: Draft, member: str) -> Draft:
+    """Return the draft of a group's memory with the name of the member who wrote it in the metadata."""
+    metadata = {**draft.memory.metadata, MEMBER_FIELD: member}
+    return replace(draft, memory=replace(draft.memory, metadata=metadata))
+
+
 def make_compacted_draft(
     memory: MemoryRecord, config: Config, *, now: datetime
 ) -> Draft:
-    """Return the draft of a message that a compaction removed; mask secrets unless the settings keep them."""
+    """Return the draft of a message that a compaction removed, in a group with the member's name.
+
+    Secrets are masked unless the settings keep them.
+    """
     rule: SecretRule = "keep" if config.secrets == "keep" else "mask"
     memory, done = apply_secret_rule(memory, rule)
     learnings = _recognize_learnings(memory, config, now, secrets=done)
-    return Draft(memory, secrets=done, learnings=learnings)
+    draft = Draft(memory, secrets=done, learnings=learnings)
+    group, member = MEMBER.get()
+    return name_member(draft, member) if group else draft
 
 
 def make_edit(

@@ -365,7 +365,7 @@ class MemoryService:
         """Store drafts, all or none, queue endings and vectors, start a cycle if due; return their answers."""
         group, member = intake.MEMBER.get()
         if group and group == self.events.owner:
-            drafts = [_name_member(draft, member) for draft in drafts]
+            drafts = [intake.name_member(draft, member) for draft in drafts]
         kept = self.store.memories.remember(drafts, action=action)
         self.endings.note_new_memories()
         self.vectors.note_new_memories()
@@ -654,9 +654,3 @@ class MemoryService:
         self.store.maintenance.ensure_durable()
         self.store.maintenance.run_idle_upkeep()
         self.retention.finish_forgotten()
-
-
-def _name_member(draft: ports.Draft, member: str) -> ports.Draft:
-    """Return the draft of a group's memory with the name of the member who wrote it in the metadata."""
-    metadata = {**draft.memory.metadata, values.MEMBER_FIELD: member}
-    return replace(draft, memory=replace(draft.memory, metadata=metadata))

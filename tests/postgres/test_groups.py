@@ -528,6 +528,22 @@ def test_summaries_of_a_group_name_who_said_something(
     assert "user" not in hit["content"]
 
 
+def test_a_compacted_message_of_a_group_names_who_wrote_it(
+    anna: Memory, bert: Memory
+) -> None:
+    said = ["I park the van behind the bakery.", *(f"Step {n}" for n in range(40))]
+    messages = [{"role": "user", "content": text} for text in said]
+    done = anna.call(
+        "compact", owner="team", messages=messages, max_tokens=20, force=True
+    )
+
+    (hit, *_) = hits(bert, "where is the van parked?", owner="team")
+    assert (hit["content"], hit["member"]) == (said[0], "anna")
+    summary = done["messages"][0]["metadata"]["id"]
+    first, *_ = anna.call("expand", owner="team", id=summary)["originals"]
+    assert (first["content"], first["metadata"]) == (said[0], {"member": "anna"})
+
+
 def test_a_renamed_member_is_still_who_wrote_a_memory(
     service: Service, anna: Memory, bert: Memory
 ) -> None:
